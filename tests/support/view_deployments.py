@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import yaml
 from mldiagnostics_api.names import RUN_LABEL
@@ -14,9 +15,11 @@ from mldiagnostics_kube.client import ApiClient
 from release.parts import NAMESPACE, OPERATOR
 from release.render import rendered
 from support.charts import one
+from support.definitions import install
 from support.grants import GROUP
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from cluster.envtest import ApiServer
@@ -37,6 +40,20 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
         "MLDIAG_VIEW_SECRET_FILE": str(folder / "secret"),
         **more,
     }
+
+
+@asynccontextmanager
+async def run_namespace(api_server: ApiServer) -> AsyncIterator[tuple[ApiClient, str]]:
+    """Yield a client and a new namespace, on an API server that knows runs and captures."""
+    admin = await ApiClient.connect({"KUBECONFIG": str(api_server.kubeconfig)})
+    try:
+        await install(admin, RUNS)
+        await install(admin)
+        name = f"test-{uuid4().hex[:8]}"
+        await admin.create(path_to("", "v1", "namespaces"), {"metadata": {"name": name}})
+        yield admin, name
+    finally:
+        await admin.aclose()
 
 
 async def make_run(admin: ApiClient, namespace: str, name: str, run_id: str, *, pods: int = 1) -> None:

@@ -7,25 +7,22 @@ import json
 import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import pytest
-from mldiagnostics_api.resources import RUNS
-from mldiagnostics_kube.apiserver import path_to
-from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_view.server import serving
 from mldiagnostics_view.settings import Settings
 from mldiagnostics_view.sources.cluster_place import ClusterPlace
 from playwright.async_api import expect
 from support.api_server_faults import faulty_api_server
-from support.definitions import connections, install
-from support.view_deployments import make_run, start_run
+from support.definitions import connections
+from support.view_deployments import make_run, run_namespace, start_run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
     from cluster.envtest import ApiServer
+    from mldiagnostics_kube.client import ApiClient
     from playwright.async_api import Page, Route
     from support.api_server_faults import Fault
     from support.pages import CheckedPages
@@ -49,17 +46,10 @@ class RunNamespace:
 
 @asynccontextmanager
 async def training(api_server: ApiServer) -> AsyncIterator[RunNamespace]:
-    admin = await ApiClient.connect({"KUBECONFIG": str(api_server.kubeconfig)})
-    try:
-        await install(admin, RUNS)
-        await install(admin)
-        namespace = f"test-{uuid4().hex[:8]}"
-        await admin.create(path_to("", "v1", "namespaces"), {"metadata": {"name": namespace}})
+    async with run_namespace(api_server) as (admin, namespace):
         await make_run(admin, namespace, "trainer", RUN, pods=3)
         await start_run(admin, namespace, "trainer")
         yield RunNamespace(admin, namespace)
-    finally:
-        await admin.aclose()
 
 
 @asynccontextmanager

@@ -7,7 +7,6 @@ import re
 import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import pytest
 import yaml
@@ -16,17 +15,17 @@ from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.run_names import run_label
 from mldiagnostics_kube.apiserver import path_to
-from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_view.server import serving
 from mldiagnostics_view.settings import Settings
 from mldiagnostics_view.sources.cluster_place import ClusterPlace
 from playwright.async_api import expect
 from support.command_line import CommandLine
-from support.definitions import connections, install
+from support.definitions import connections
 from support.grants import grant
 from support.operating import Namespace, address, operating
 from support.profiler_servers import FakeProfiler
 from support.run_files import put_run
+from support.view_deployments import run_namespace
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -46,16 +45,9 @@ MLDIAG = (sys.executable, "-P", "-m", "mldiagnostics_cli")
 @asynccontextmanager
 async def training(api_server: ApiServer) -> AsyncIterator[Namespace]:
     """A namespace for a run."""
-    admin = await ApiClient.connect({"KUBECONFIG": str(api_server.kubeconfig)})
-    try:
-        await install(admin, RUNS)
-        await install(admin)
-        name = f"test-{uuid4().hex[:8]}"
-        await admin.create(path_to("", "v1", "namespaces"), {"metadata": {"name": name}})
+    async with run_namespace(api_server) as (admin, name):
         with address() as ip:
             yield Namespace(admin, name, ip)
-    finally:
-        await admin.aclose()
 
 
 async def make_hosts(ml: Namespace, port: int, count: int) -> None:
