@@ -1,16 +1,18 @@
-"""Rules for every test: a clean environment, and with MLDIAG_REQUIRE_ALL=1 no test may be skipped.
+"""Rules for every test: a world of its own, and with MLDIAG_REQUIRE_ALL=1 no test may be skipped.
 
 Tests that need root are the exception: `sudo make root` runs these.
 """
 
 import os
 import signal
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from support.stage_process import FAILED_NOW
+from support.suite.isolation import World
+from support.suite.stage_process import FAILED_NOW
 
 # Each run draws other examples; `make fuzz` draws many.
 settings.register_profile("default", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -18,18 +20,9 @@ settings.register_profile("fuzz", parent=settings.get_profile("default"), max_ex
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 REQUIRE_ALL = os.environ.get("MLDIAG_REQUIRE_ALL") == "1"
-AMBIENT = (
-    "STORAGE_EMULATOR_HOST",
-    "GOOGLE_APPLICATION_CREDENTIALS",
-    "JAX_PLATFORMS",
-    "RANK",
-    "LOCAL_RANK",
-    "WORLD_SIZE",
-)
-AMBIENT_PREFIXES = ("MLDIAG_", "GKE_DIAGON_", "DIAGON_", "SLURM_", "OTEL_", "TPU_", "KUBERNETES_", "ML_GOODPUT_")
 IS_ROOT = os.geteuid() == 0
+WORLD = pytest.StashKey[World]()
 NEEDS_ROOT = "needs root; run `sudo make root`"
-OUR_OWN = ("MLDIAG_CACHE", "MLDIAG_KUBERNETES", "MLDIAG_REQUIRE_ALL")
 
 
 class FailuresAtOnce:
@@ -46,18 +39,23 @@ class FailuresAtOnce:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let tests interrupt their programs: one that is started in the background inherits that SIGINT is ignored."""
+    # Let tests interrupt their programs: one that is started in the background inherits that SIGINT is ignored.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.stash[WORLD] = World()
     config.pluginmanager.register(FailuresAtOnce(config))
 
 
+def pytest_unconfigure(config: pytest.Config) -> None:
+    config.stash[WORLD].remove()
+
+
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove variables of the machine on which a test could depend."""
-    for name in tuple(os.environ):
-        if name in AMBIENT or (name.startswith(AMBIENT_PREFIXES) and name not in OUR_OWN):
-            monkeypatch.delenv(name)
+def own_folders(pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each test a home and a temporary folder of its own."""
+    for name, value in pytestconfig.stash[WORLD].folders().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(tempfile, "tempdir", None)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
-from support.bytecode import keep_bytecode
+from support.suite.bytecode import keep_bytecode
 
 from bench.table import FILE, Section, keep
 

@@ -20,11 +20,11 @@ from typing import Any, Final
 import uvloop
 from cluster.certificates import make_certificates
 from cluster.envtest import apiserver
-from mldiagnostics.control_plane import packing
-from mldiagnostics.goodput.events import Event, EventCode
+from mldiagnostics.goodput.events import packing
+from mldiagnostics.goodput.events.event import Event, EventCode
 from mldiagnostics.identity import run_id
-from mldiagnostics_kube.apiserver import path_to
-from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import path_to
 
 from bench.process_usage import cpu_seconds, peak_rss_mib
 from bench.table import Section

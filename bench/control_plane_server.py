@@ -9,14 +9,14 @@ import sys
 from pathlib import Path
 
 import uvloop
-from mldiagnostics_api.location import Location
-from mldiagnostics_api.policy import Policy
+from mldiagnostics_api.captures.location import Location
+from mldiagnostics_api.captures.policy import Policy
 from mldiagnostics_kube.certificates import ServingCertificate
-from mldiagnostics_kube.client import ApiClient
-from mldiagnostics_kube.clock import utc_now
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.process.clock import utc_now
 from mldiagnostics_operator.config import OperatorConfig
-from mldiagnostics_operator.control_plane.server import ControlPlane
-from mldiagnostics_operator.control_plane.table import ReportTable
+from mldiagnostics_operator.control_plane.http.server import ControlPlane
+from mldiagnostics_operator.control_plane.memory.table import ReportTable
 from mldiagnostics_operator.storage import Storage
 from mldiagnostics_operator.telemetry import OperatorMetrics
 

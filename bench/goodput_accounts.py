@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from support.environments import interpreter
+from support.programs.environments import interpreter
 
 from bench.sdk_records import IMPORT, slow_down
 from bench.table import Section

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from mldiagnostics.goodput.recorder import GoodputRecorder
+from mldiagnostics.goodput.recording.recorder import GoodputRecorder
 from mldiagnostics.sinks.jsonl import LOCAL_SEGMENT_BYTES
 
 from bench.goodput_jobs import JOB, LOGGER, Payload, payloads, started, time_of

@@ -29,9 +29,9 @@ from mldiagnostics.capture.messages import SERVICE
 from mldiagnostics.capture.wire import fields
 from mldiagnostics_api import names
 from mldiagnostics_api.resources import CONNECTIONS
-from mldiagnostics_kube.apiserver import path_to
-from mldiagnostics_kube.client import ApiClient
-from support.definitions import connections, install
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import path_to
+from support.cluster.definitions import connections, install
 from typing_extensions import override
 
 from bench.few_at_once import few_at_once

@@ -16,11 +16,11 @@ from typing import Any, Final
 from cluster.envtest import ApiServer, apiserver
 from mldiagnostics.identity import run_id
 from mldiagnostics_api.resources import CONNECTIONS, RUNS
-from mldiagnostics_api.run_names import run_name
-from mldiagnostics_kube.apiserver import NotFound, path_to
-from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_api.runs.names import run_name
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import NotFound, path_to
 from mldiagnostics_operator.runs.run import run_manifest
-from support.definitions import install
+from support.cluster.definitions import install
 
 from bench.few_at_once import few_at_once
 from bench.process_usage import cpu_seconds, rss_mb, settled_rss_mb

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.environments import interpreter
+from support.programs.environments import interpreter
 
 from bench.table import Section
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from support.report_servers import report_server
+from support.servers.report_servers import report_server
 
 from bench.table import Section
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mldiagnostics.store import open_store
 from playwright.async_api import Page
-from support.environments import OF_BENCHMARKS, REQUIREMENTS, Unavailable
+from support.programs.environments import OF_BENCHMARKS, REQUIREMENTS, Unavailable
 from support.run_files import put_run, write_large_run
 
 from bench.view_peers import PEERS

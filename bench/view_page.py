@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 
 from playwright.async_api import Browser, async_playwright
 from playwright.async_api import Request as PageRequest
-from support.browser import REMEDY, executable
+from support.programs.browser import REMEDY, executable
 
 from bench import view_large_run
 from bench.process_usage import cpu_seconds, peak_rss_mib

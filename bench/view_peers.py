@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from urllib.request import urlopen
 
 from mldiagnostics.sinks.event_frames import frames, scalar_event, version_event
-from support.environments import interpreter
+from support.programs.environments import interpreter
 from support.run_files import START_S, metric_name
 
 from bench.view_programs import (

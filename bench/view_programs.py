@@ -15,7 +15,7 @@ from typing import Any
 from playwright.async_api import Page, async_playwright
 from playwright.async_api import Request as PageRequest
 from playwright.async_api import TimeoutError as PageTimeoutError
-from support.browser import REMEDY, executable
+from support.programs.browser import REMEDY, executable
 
 from bench.process_usage import cpu_seconds, peak_rss_mib
 

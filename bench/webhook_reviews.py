@@ -19,10 +19,10 @@ import yaml
 from cluster.addons import crd_paths
 from cluster.certificates import Certificates, make_certificates
 from cluster.envtest import ApiServer, apiserver
-from mldiagnostics_kube.apiserver import ClusterError, path_to
-from mldiagnostics_kube.client import ApiClient
-from support.definitions import DEFINITIONS
-from support.reviews import LABEL, encoded, job, jobset, pod_of, review_of
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import ClusterError, path_to
+from support.cluster.definitions import DEFINITIONS
+from support.cluster.reviews import LABEL, encoded, job, jobset, pod_of, review_of
 
 from bench.process_usage import rss_mb
 from bench.table import Section

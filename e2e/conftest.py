@@ -20,6 +20,7 @@ BUCKET = "e2e-captures"
 REST_S = 0.1
 """Pause of the training job after each step: it runs until the end of the tests, and a step takes 9 ms in each pod."""
 VALUES = {
+    "replicas": 2,
     "policy.allowedStorage": {"*": ["volume:///"], scene.NAMESPACE: ["/tmp"]},
     "extraEnv": [{"name": "STORAGE_EMULATOR_HOST", "value": ENDPOINT}],
     "controlPlane.peer.enabled": True,

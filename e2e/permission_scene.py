@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 from cluster.envtest import ApiServer
 from release.parts import NAMESPACE, Part
-from support.impersonation import Requests
+from support.cluster.impersonation import Requests
 
 Permission = tuple[str, str, str, str]
 """Verb, group, resource, and the name of a single object or an empty string."""

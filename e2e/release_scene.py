@@ -9,7 +9,7 @@ from cluster.envtest import ApiServer
 from cluster.tools import tool
 from release.parts import NAMESPACE, Part
 from release.render import HOOK, helm
-from support.impersonation import Requests
+from support.cluster.impersonation import Requests
 
 KINDS = {
     "Deployment": f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments",

@@ -1,6 +1,7 @@
 """Captures of real JAX jobs on a cluster: all targets, all storages, read by XProf."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,9 @@ def test_an_unknown_pod_is_reported_with_the_existing_ones(kubectl: Kubectl, tra
 def test_kubectl_shows_and_explains_captures(kubectl: Kubectl) -> None:
     finish(kubectl, capture("shown", target={"workloadRef": JOBSET}, **BRIEF))
     header, row = kubectl("get", "mldc", "shown", f"--namespace={NAMESPACE}").splitlines()
-    shown = dict(zip(header.split(), row.split(), strict=True))
+    starts = [match.start() for match in re.finditer(r"\S+", header)]  # cells may be empty, or have spaces
+    ends = [*starts[1:], None]
+    shown = {header[at:end].strip(): row[at:end].strip() for at, end in zip(starts, ends, strict=True)}
     assert shown["NAME"] == "shown"
     assert {"Succeeded", "2/2"} <= set(shown.values())
     assert {"PROGRESS", "SESSION", "AGE"} <= set(shown)

@@ -23,8 +23,8 @@ SHORT = [each for each in (*ATTACKS.values(), *DISRUPTIONS.values()) if each.sho
 
 @pytest.fixture(scope="module")
 def operator(helm: Helm, operator_image: list[str]) -> None:
-    """Install the operator with default values."""
-    install(OPERATOR, helm, operator_image)
+    """Install the operator with a replica that stands by."""
+    install(OPERATOR, helm, [*operator_image, "--set=replicas=2"])
 
 
 @pytest.fixture(scope="module")

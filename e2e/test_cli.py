@@ -10,8 +10,8 @@ import yaml
 from demo.kubectl import eventually
 from mldiagnostics_cli.exit_codes import INTERRUPTED
 from scene import NAMESPACE, RESOURCE
-from support.command_line import CommandLine
-from support.terminals import in_terminal
+from support.programs.command_line import CommandLine
+from support.programs.terminals import in_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

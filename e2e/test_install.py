@@ -8,13 +8,13 @@ import pytest
 from cluster.envtest import ApiServer, apiserver
 from cluster.tools import tool
 from demo.kubectl import Kubectl
-from mldiagnostics_api.definition import DEFINITIONS
+from mldiagnostics_api.manifests.definition import DEFINITIONS
 from release.manifests import KUSTOMIZE, NAMESPACE_FOLDER
 from release.package import chart
 from release.parts import NAMESPACE, OPERATOR
 from release.render import as_yaml, everything, rendered
 from release_scene import Release, wanted
-from support.impersonation import Requests, until
+from support.cluster.impersonation import Requests, until
 
 pytestmark = pytest.mark.apiserver
 

@@ -1,7 +1,6 @@
 """The operator with its service account uses exactly the permissions that the chart grants."""
 
 import json
-import os
 import ssl
 import subprocess
 import sys
@@ -15,15 +14,16 @@ import pytest
 from cluster.envtest import ApiServer, apiserver
 from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.publication import PUBLICATION_NAME, PUBLICATION_NAMESPACE
-from mldiagnostics_api.run_names import run_label
-from mldiagnostics_api.workloads import SELECTABLE_KINDS, WORKLOADS, workload_of
-from mldiagnostics_kube.apiserver import path_to
+from mldiagnostics_api.runs.names import run_label
+from mldiagnostics_api.workloads.kinds import SELECTABLE_KINDS, WORKLOADS, workload_of
+from mldiagnostics_kube.client.apiserver import path_to
 from permission_scene import Permission, kubeconfig, permissions, refused, used
 from release.parts import NAMESPACE, OPERATOR
 from release.render import helm, rendered
-from support.charts import environment, one
-from support.definitions import DEFINITIONS, permissive
-from support.impersonation import Requests, until
+from support.cluster.charts import environment, one
+from support.cluster.definitions import DEFINITIONS, permissive
+from support.cluster.impersonation import Requests, until
+from support.suite.isolation import of_programs
 
 pytestmark = pytest.mark.apiserver
 
@@ -68,7 +68,7 @@ def operator(server: ApiServer, requests: Requests, folder: Path) -> Iterator[No
     (folder / "policy.json").write_text(policy)
     settings = {name: value for name, value in environment(objects, OPERATOR).items() if value != "pod"}
     environ = settings | {
-        "PATH": os.environ["PATH"],
+        **of_programs(),
         "KUBECONFIG": str(kubeconfig(server, requests, OPERATOR, folder / "kubeconfig")),
         "GCE_METADATA_HOST": "127.0.0.1:1",
         "POD_NAME": "operator-0",

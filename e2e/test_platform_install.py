@@ -10,8 +10,8 @@ from cluster.versions import KUBERNETES
 from release.parts import NAMESPACE, OPERATOR, PARTS, WEBHOOK, Part
 from release.render import Object, rendered, setting
 from release_scene import Release, wanted
-from support.charts import EVERY_SWITCH, UMBRELLA, one, umbrella, with_older_values
-from support.impersonation import Requests, until
+from support.cluster.charts import EVERY_SWITCH, UMBRELLA, one, umbrella, with_older_values
+from support.cluster.impersonation import Requests, until
 
 pytestmark = pytest.mark.apiserver
 

@@ -8,13 +8,13 @@ import pytest
 from cluster.envtest import ApiServer, apiserver
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from mldiagnostics_api.captures.policy import Policy
+from mldiagnostics_api.captures.request import CaptureRefusal, check
 from mldiagnostics_api.names import RefusalReason
-from mldiagnostics_api.policy import Policy
-from mldiagnostics_api.request import CaptureRefusal, check
 from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
 from release.parts import NAMESPACE, OPERATOR
 from release.render import helm, setting
-from support.impersonation import Answer, Requests, until
+from support.cluster.impersonation import Answer, Requests, until
 
 pytestmark = pytest.mark.apiserver
 

@@ -7,12 +7,12 @@ import pytest
 from cluster.envtest import ApiServer, apiserver
 from cluster.paths import REPOSITORY
 from mldiagnostics_api.publication import PUBLICATION_NAME, PUBLICATION_NAMESPACE
-from mldiagnostics_kube.apiserver import APPLY_PATCH
 from mldiagnostics_kube.certificates.trust import FIELD_MANAGER
+from mldiagnostics_kube.client.apiserver import APPLY_PATCH
 from release.parts import NAMESPACE, OPERATOR, PARTS, WEBHOOK
 from release.render import rendered
 from release_scene import KINDS, Release, wanted
-from support.impersonation import Requests, until
+from support.cluster.impersonation import Requests, until
 
 pytestmark = pytest.mark.apiserver
 

@@ -17,7 +17,7 @@ from release.package import chart
 from release.parts import NAMESPACE, OPERATOR, WEBHOOK, Part
 from release.render import as_yaml, everything, rendered
 from release_scene import Release, wanted
-from support.impersonation import Requests, until
+from support.cluster.impersonation import Requests, until
 
 pytestmark = pytest.mark.apiserver
 

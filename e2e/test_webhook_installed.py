@@ -14,7 +14,7 @@ from demo.installation import NAMESPACE, Helm
 from demo.kubectl import Kubectl, eventually, repeating
 from release.parts import WEBHOOK
 from release.render import setting
-from support.impersonation import Requests
+from support.cluster.impersonation import Requests
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("webhook")]
 

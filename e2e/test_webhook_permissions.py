@@ -1,7 +1,6 @@
 """The webhook with its service account uses exactly the permissions that the chart grants."""
 
 import json
-import os
 import ssl
 import subprocess
 import sys
@@ -13,15 +12,16 @@ from typing import Any
 
 import pytest
 from cluster.envtest import ApiServer, apiserver
-from mldiagnostics_api.workloads import LONE_POD, WORKLOADS, WorkloadKind
+from mldiagnostics_api.workloads.kinds import LONE_POD, WORKLOADS, WorkloadKind
 from permission_scene import Permission, kubeconfig, permissions, refused, used
 from release.parts import NAMESPACE, WEBHOOK
 from release.render import rendered
 from release_scene import Release
-from support import builders, reviews
-from support.charts import environment
-from support.definitions import permissive
-from support.impersonation import Requests, until
+from support.cluster import builders, reviews
+from support.cluster.charts import environment
+from support.cluster.definitions import permissive
+from support.cluster.impersonation import Requests, until
+from support.suite.isolation import of_programs
 
 pytestmark = pytest.mark.apiserver
 
@@ -38,7 +38,7 @@ CREATE: Permission = ("create", "", "secrets", SECRET)
 def webhook(server: ApiServer, requests: Requests, folder: Path) -> Iterator[Path]:
     """Run the webhook with the chart's environment and a token of its service account; yield its log."""
     environ = environment(rendered(WEBHOOK), WEBHOOK) | {
-        "PATH": os.environ["PATH"],
+        **of_programs(),
         "KUBECONFIG": str(kubeconfig(server, requests, WEBHOOK, folder / "kubeconfig")),
         "GCE_METADATA_HOST": "127.0.0.1:1",
         "POD_NAMESPACE": NAMESPACE,

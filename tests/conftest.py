@@ -9,10 +9,10 @@ from uuid import uuid4
 
 import pytest
 from cluster.envtest import apiserver
-from mldiagnostics_kube.apiserver import path_to
-from mldiagnostics_kube.client import ApiClient
-from support.connections import disconnected
-from support.emulator import running_emulator
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import path_to
+from support.servers.connections import disconnected
+from support.servers.emulator import running_emulator
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 UV = ROOT / ".tools/uv/bin/uv"
 SDK = "./sdk[capture,cloud-logging,cloud-monitoring,gcs,gpu,otlp,prometheus,tensorboard]"
-MEMBERS = ("shim", "api", "kube", "operator", "webhook", "view", "cli")
+MEMBERS = ("shim", "api", "kube", "diagnosis", "operator", "webhook", "view", "cli")
 UNIT = "not apiserver and not cluster and not peers"
 
 
@@ -51,7 +51,7 @@ VERSIONS = {
             "--group=dev", "--group=peers",
         ),
         (
-            "tests/api", "tests/kube", "tests/operator", "tests/webhook", "tests/cli", "tests/view",
+            "tests/api", "tests/kube", "tests/diagnosis", "tests/operator", "tests/webhook", "tests/cli", "tests/view",
             "tests/sdk/capture", "tests/sdk/store",
         ),
     ),

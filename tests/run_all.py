@@ -1,46 +1,64 @@
-"""`make test`: every stage, or those that are named, two at a time where there are two cores.
+"""`make test`: every stage, or those that are named, side by side, and a table of them at the end.
 
-A stage of many tests runs them in as many processes as there are cores.
+A stage of many tests runs them in one process more than there are cores.
 
 python tests/run_all.py [gate] [unit] [contract] [cluster] [apiserver]
 """
 
 import os
+import random
 import signal
 import sys
 from collections.abc import MutableMapping
 from pathlib import Path
 
-from support.bytecode import keep_bytecode
-from support.stage_process import Stage
-from support.stages import all_passed, cores, run, summary
+from support.suite.bytecode import keep_bytecode
+from support.suite.picture import seeded
+from support.suite.stage_process import Stage
+from support.suite.stages import all_passed, cores, run, summary
 
 ROOT = Path(__file__).parent.parent
+# Another one in each run; `SEED=` repeats the order and the examples of an earlier one.
+SEED = int(os.environ.get("SEED") or random.randrange(1_000_000))
 # Unbuffered, so that its log shows how far it is.
-PYTEST = [sys.executable, "-u", "-m", "pytest", "-q", "--durations=15"]
-# Each process imports all tests, and starts an API server of its own if one of its tests needs one.
-SHARED = [*PYTEST, "-n", str(min(cores(), 8)), "--dist=worksteal"]
+PYTEST = [sys.executable, "-u", "-m", "pytest", "-q", "--durations=15", *seeded(SEED)]
+# The tests of the cluster take longest: the others get the processor's time that these leave.
+ASIDE = ["nice", "-n", "10"]
+# A test waits about as long as it computes, so there is one more process than cores. Each imports all tests, and starts
+# an API server of its own if one of its tests needs one.
+SHARED = [*ASIDE, *PYTEST, "-n", str(min(cores() + 1, 8)), "--dist=worksteal"]
 # A test that holds the interpreter's lock does not see pytest's limit of 300 s, a signal: its threads are shown, and
 # its process, one of several, ends.
 SHARED += ["-o", "faulthandler_timeout=360", "-o", "faulthandler_exit_on_timeout=true"]
+MODULE = ["env", f"PYTHONPATH={ROOT / 'e2e'}:{ROOT / 'tests'}", sys.executable, "-m"]
+# Those of the unit tests come first: a test that waited for a compiler would fail at its time limit.
+UNIT_TOOLS = ["fake-gcs-server", "helm", "kubeconform", "otelcol"]
 # In the order in which the tests use them; a cluster gets the others by itself.
-CONTRACT_TOOLS = ["fake-gcs-server", "helm", "kubeconform", "etcd", "kube-apiserver"]
-CONTRACT_TOOLS += ["kube-controller-manager", "kubectl", "jobset", "lws", "kuberay", "otelcol"]
+CONTRACT_TOOLS = ["etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "jobset", "lws", "kuberay"]
 # The last module of the cluster tests needs them: nothing waits for their 8 minutes of compiling.
 LAST_TOOLS = ["cert-manager-controller", "cert-manager-cainjector", "cert-manager-webhook"]
 LOGS = ROOT / ".tools/tests"
 # The tests of the cluster take longest and wait for pods most of the time: they start as early as they can, beside the
-# unit tests, and then beside the contract tests.
-LIMIT = 2
+# gate and the unit tests, and then beside the contract tests.
+LIMIT = min(3, cores() + 1)
 
 # Tools and environments are made beside the first stages.
 STAGES = (
+    Stage(
+        "unit-tools",
+        "tools of the unit tests",
+        [sys.executable, "-m", "cluster", "tools", *UNIT_TOOLS],
+        ROOT / "e2e",
+        "seconds when cached, up to 10 min when not",
+        prepares=True,
+    ),
     Stage(
         "tools",
         "tools of the contract tests",
         [sys.executable, "-m", "cluster", "tools", *CONTRACT_TOOLS],
         ROOT / "e2e",
         "seconds when cached, up to 30 min when not",
+        after=("unit-tools",),
         prepares=True,
     ),
     Stage(
@@ -55,7 +73,7 @@ STAGES = (
     Stage(
         "environments",
         "environments of the contract tests",
-        [sys.executable, "tests/support/environments.py"],
+        [*MODULE, "support.programs.environments"],
         ROOT,
         "seconds when cached, up to 10 min when not",
         prepares=True,
@@ -69,9 +87,7 @@ STAGES = (
         "1 min when cached, up to 15 min when not",
         prepares=True,
     ),
-    Stage(
-        "browser", "browser of the unit tests", [sys.executable, "tests/support/browser.py"], ROOT, "1 s", prepares=True
-    ),
+    Stage("browser", "browser of the unit tests", [*MODULE, "support.programs.browser"], ROOT, "1 s", prepares=True),
     Stage("gate", "style, types, prose, layers, generated files", ["make", "-s", "static"], ROOT, "1 min"),
     Stage(
         "unit",
@@ -79,7 +95,7 @@ STAGES = (
         [*SHARED, "tests", "-m", "not apiserver and not cluster and not peers"],
         ROOT,
         "10 min",
-        needs=("browser",),
+        needs=("unit-tools", "browser"),
     ),
     Stage(
         "contract",
@@ -88,7 +104,7 @@ STAGES = (
         ROOT,
         "15 min",
         after=("unit",),
-        needs=("tools", "environments"),
+        needs=("unit-tools", "tools", "environments"),
     ),
     # A part of the contract tests, for other versions of Kubernetes (MLDIAG_KUBERNETES=).
     Stage(
@@ -97,7 +113,7 @@ STAGES = (
         [*SHARED, "tests", "e2e", "-m", "apiserver and not cluster and not peers"],
         ROOT,
         "10 min",
-        needs=("tools",),
+        needs=("unit-tools", "tools"),
     ),
     Stage(
         "cluster",
@@ -105,8 +121,8 @@ STAGES = (
         [*PYTEST, "e2e", "-m", "cluster"],
         ROOT,
         "20 min",
-        after=("parts", "gate"),
-        needs=("tools",),
+        after=("parts",),
+        needs=("unit-tools", "tools"),
     ),
 )
 NAMES = [stage.name for stage in STAGES if not stage.prepares]
@@ -119,16 +135,15 @@ def main(names: list[str]) -> int:
         print(f"{unknown[0]}: not a stage; choose from {', '.join(NAMES)}", file=sys.stderr)
         return 2
     chosen = chosen_stages(names)
-    keep_bytecode(
-        os.environ
-    )  # the tests start hundreds of interpreters, and pytest rewrites the assertions of 500 files
+    # The tests start hundreds of interpreters, and pytest rewrites the assertions of 500 files.
+    keep_bytecode(os.environ)
     collect_less_garbage(os.environ)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        outcomes = run(chosen, LOGS, limit=min(LIMIT, cores()))
+        outcomes = run(chosen, LOGS, limit=LIMIT)
     except KeyboardInterrupt:
         return 130
-    print(summary(chosen, outcomes, LOGS))
+    print(summary(chosen, outcomes, LOGS, SEED))
     return int(not all_passed(outcomes))
 
 

@@ -10,7 +10,7 @@ from cluster.providers import provider
 from cluster.tools import tool
 from demo import installation
 from demo.kubectl import Kubectl
-from release.parts import PARTS
+from release.parts import OPERATOR, PARTS
 from rich.console import Console
 
 from chaos import scenarios, table
@@ -53,13 +53,13 @@ def main(arguments: list[str]) -> int:
 
 
 def installed(chosen: Provider) -> Stage:
-    """Return the stage on a cluster with both charts, with default values."""
+    """Return the stage on a cluster with both charts; an operator stands by for the disruptions of the leader."""
     chosen.up()
     kubectl = Kubectl(tool("kubectl"), chosen.kubeconfig)
     helm = installation.Helm(tool("helm"), chosen.kubeconfig)
     addons.install("jobset", chosen)
     for part in PARTS:
-        values = installation.load_image(part, chosen)
+        values = installation.load_image(part, chosen) + (["--set=replicas=2"] if part is OPERATOR else [])
         with step(f"helm install {part.name}", about_s=25):
             installation.install(part, helm, values)
     stage = Stage(chosen, kubectl)

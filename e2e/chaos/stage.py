@@ -17,7 +17,7 @@ from demo import capturing, injecting
 from demo.installation import NAMESPACE as OPERATORS
 from demo.kubectl import Kubectl, eventually, repeating
 from release.parts import OPERATOR, WEBHOOK
-from support.impersonation import Answer, Requests
+from support.cluster.impersonation import Answer, Requests
 
 from chaos.accounting import DENIED, INJECTED, NOT_INJECTED, SUCCEEDED, CaptureEnd, Observed
 from chaos.replicas import Object, Replicas

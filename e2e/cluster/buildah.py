@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from cluster import host, packages
+from cluster import ambient, host, packages
 from cluster.command import run
 from cluster.locks import exclusive
 from cluster.paths import cache
@@ -118,7 +118,7 @@ def _buildah(*arguments: str) -> str:
 
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(_command(*arguments), capture_output=True, text=True, check=False)
+    return subprocess.run(_command(*arguments), env=ambient.environment(), capture_output=True, text=True, check=False)
 
 
 def _command(*arguments: str) -> list[str]:

@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from cluster import ambient
 from cluster.progress import ClusterError, tail
 
 
@@ -24,14 +25,13 @@ def run(
         given: Standard input.
         logs_to_output: Whether errors are on the standard output too.
         folder: Working directory; None is the current one.
-        environment: Environment; None is the current one.
+        environment: Environment; None is the user's.
 
     Raises:
         ClusterError: the command failed; the message quotes its last lines.
     """
-    done = subprocess.run(
-        command, input=given, capture_output=True, text=True, cwd=folder, env=environment, check=False
-    )
+    variables = ambient.environment() if environment is None else environment
+    done = subprocess.run(command, input=given, capture_output=True, text=True, cwd=folder, env=variables, check=False)
     if done.returncode:
         log = tail(done.stdout + done.stderr, 30) if logs_to_output else tail(done.stderr)
         raise ClusterError(f"`{title or ' '.join(command)}` ended with {done.returncode}:\n{log}")

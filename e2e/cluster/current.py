@@ -4,6 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from cluster import ambient
 from cluster.durations import Expected
 from cluster.progress import ClusterError, echo
 from cluster.tools import tool
@@ -25,8 +26,8 @@ class Current:
 
     @property
     def kubeconfig(self) -> Path:
-        chosen = os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
-        return Path(chosen) if chosen else Path.home() / ".kube" / "config"
+        chosen = ambient.environment().get("KUBECONFIG", "").split(os.pathsep)[0]
+        return Path(chosen) if chosen else ambient.home() / ".kube" / "config"
 
     def obstacle(self) -> str | None:
         if not self.kubeconfig.exists():
@@ -68,4 +69,4 @@ class Current:
     @staticmethod
     def _kubectl(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [str(tool("kubectl")), *arguments, "--request-timeout=5s"]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        return subprocess.run(command, env=ambient.environment(), capture_output=True, text=True, check=False)

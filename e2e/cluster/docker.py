@@ -3,7 +3,6 @@
 Files go through standard input and output: the client may be confined to some folders, as the snap is.
 """
 
-import os
 import shutil
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
+from cluster import ambient
 from cluster.progress import ClusterError, tail
 
 # An attestation makes an index of the image, which importers of `docker save` archives do not read.
@@ -97,11 +97,13 @@ def pull_failure(image: str) -> str | None:
 
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["docker", *arguments], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        ["docker", *arguments], env=ambient.environment(), capture_output=True, text=True, check=False
+    )
 
 
 def _must(*arguments: str, given: IO[bytes] | None = None, to: IO[bytes] | None = None) -> None:
-    environment = {**os.environ, **_BUILD_ENVIRONMENT}
+    environment = ambient.environment() | _BUILD_ENVIRONMENT
     done = subprocess.run(
         ["docker", *arguments],
         stdin=given or subprocess.DEVNULL,

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from cluster import baseimage, buildah, buildcontext, docker, platforms
+from cluster import ambient, baseimage, buildah, buildcontext, docker, platforms
 from cluster.durations import Expected
 from cluster.locks import exclusive
 from cluster.paths import cache
@@ -151,7 +151,7 @@ def _with_docker(context: Path, reference: str, base: str, archive: Path, option
         docker.load(baseimage.own_base())
     expected = _building(reference, "docker")
     with step(expected.title, about_s=expected.usual_s):
-        docker.build(context, reference, [*build_arguments(os.environ, base), *options])
+        docker.build(context, reference, [*build_arguments(ambient.environment(), base), *options])
         docker.save(reference, archive)
 
 
@@ -160,4 +160,4 @@ def _with_buildah(context: Path, reference: str, base: str, archive: Path, optio
     own = (base, baseimage.own_base()) if base == baseimage.OWN_BASE else None
     expected = _building(reference, "buildah")
     with step(expected.title, about_s=expected.usual_s):
-        buildah.build(context, reference, [*build_arguments(os.environ, base), *options], archive, base=own)
+        buildah.build(context, reference, [*build_arguments(ambient.environment(), base), *options], archive, base=own)

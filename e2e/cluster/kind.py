@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from cluster import docker, images
+from cluster import ambient, docker, images
 from cluster.archive import binary_image
 from cluster.command import run
 from cluster.durations import Expected
@@ -97,4 +97,4 @@ class Kind:
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return subprocess.run(command, env=ambient.environment(), capture_output=True, text=True, check=False)

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypedDict
 
+from cluster import ambient
 from cluster.progress import ClusterError, tail
 
 KILLED_S = 10
@@ -36,7 +37,10 @@ class Daemon:
         self._child: subprocess.Popen[bytes] | None = None
 
     def start(self, command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> None:
-        """Start the process, write its pid file, and append its output to the log."""
+        """Start the process, write its pid file, and append its output to the log.
+
+        Without an environment it has the user's: it may outlive the tests, and their folders.
+        """
         for folder in (self.pid_file.parent, self.log.parent):
             folder.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
@@ -46,7 +50,7 @@ class Daemon:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                env=environment,
+                env=ambient.environment() if environment is None else environment,
             )
         state = _state(self._child.pid)
         record = Record(pid=self._child.pid, boot=_boot(), start_ticks=state[1] if state else 0, command=list(command))

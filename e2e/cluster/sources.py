@@ -17,9 +17,9 @@ import urllib.parse
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
-from cluster import durations
+from cluster import ambient, durations
 from cluster.command import run
 from cluster.durations import Expected
 from cluster.locks import exclusive
@@ -136,7 +136,7 @@ class Wheel:
 def go_environment(system: str = SYSTEM) -> dict[str, str]:
     """Return the environment of Go commands: static binaries, no workspace, no flags of the user."""
     ours = {"CGO_ENABLED": "0", "GOOS": system, "GOWORK": "off", "GOFLAGS": "-buildvcs=false", "GOTOOLCHAIN": "local"}
-    return GARBAGE | os.environ | ours
+    return GARBAGE | ambient.environment() | ours
 
 
 @functools.cache
@@ -224,7 +224,7 @@ def _wait_for_build(run: subprocess.Popen[bytes], about_s: float) -> int:
 @functools.cache
 def reachable(host: str, port: int = 443) -> bool:
     """Return whether a host accepts connections; cached, so that an offline machine waits once."""
-    if urllib.request.getproxies().get("https") and not urllib.request.proxy_bypass(host):
+    if "https" in _proxies(host):
         return True
     try:
         socket.create_connection((host, port), timeout=5).close()
@@ -233,10 +233,24 @@ def reachable(host: str, port: int = 443) -> bool:
     return True
 
 
+def _proxies(host: str) -> dict[str, str]:
+    """Return the user's proxies to a host, by scheme."""
+    proxies, without = ambient.proxies()
+    is_direct = urllib.request.proxy_bypass_environment(host, {"no": without})  # type: ignore[attr-defined]
+    return {} if is_direct else urllib.request.getproxies() | proxies
+
+
+def _open(url: str, timeout_s: float) -> IO[bytes]:
+    host = urllib.parse.urlsplit(url).netloc
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler(_proxies(host)))
+    response: IO[bytes] = opener.open(url, timeout=timeout_s)
+    return response
+
+
 def _read(url: str) -> bytes:
     try:
-        with urllib.request.urlopen(url, timeout=20) as response:
-            content: bytes = response.read()
+        with _open(url, 20) as response:
+            content = response.read()
     except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
         raise Unavailable(f"{url}: {error}") from error
     return content
@@ -244,7 +258,7 @@ def _read(url: str) -> bytes:
 
 def _fetch(url: str, file: Path) -> None:
     try:
-        with urllib.request.urlopen(url, timeout=60) as response, file.open("wb") as stream:
+        with _open(url, 60) as response, file.open("wb") as stream:
             shutil.copyfileobj(response, stream)
     except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
         raise Unavailable(f"{url}: {error}") from error

@@ -18,6 +18,8 @@ from demo.command_line import mldiag, shown
 from demo.kubectl import eventually
 
 HOSTS = 2
+SLOW_HOST, SLOW_INPUT_S = 1, 0.03
+"""One host reads its input slowly, so that the capture has a verdict."""
 RUNS = "runs"
 DURATION_S = 2
 PYTHON = REPOSITORY / ".venv/bin/python"
@@ -40,7 +42,7 @@ def run(console: Console, output: Path) -> None:
     ):
         session = f"demo-{datetime.now(UTC):%Y%m%d-%H%M%S}"
         where = ["--log-directory", str(output), "--session", session]
-        captured = ["capture", *addresses, "--duration", f"{DURATION_S}s", *where]
+        captured = ["capture", *addresses, "--duration", f"{DURATION_S}s", "--no-diagnosis", *where]
         show.command(console, shown(captured), mldiag(captured))
         [own] = set(runs.glob("*")) - earlier
         recorded = ["runs", "get", own.name, "--storage", str(runs)]
@@ -54,6 +56,8 @@ def run(console: Console, output: Path) -> None:
     show.how_to_open(console, output)
     show.command(console, shown(recorded), run_text)
     show.command(console, shown(account), account_text)
+    diagnosed = ["diagnose", f"{output}/{session}"]
+    show.command(console, shown(diagnosed), mldiag(diagnosed))
 
 
 @contextmanager
@@ -88,6 +92,7 @@ def _process(rank: int, coordinator_port: int, profiler_port: int, log: Path, ru
         "MLDIAG_PROFILER_PORT": str(profiler_port),
         "MLDIAG_HEARTBEAT_SECONDS": "1",
         "MLDIAG_STORAGE": str(runs),
+        "SLOW_INPUT_SECONDS": str(SLOW_INPUT_S if rank == SLOW_HOST else 0),
     }
     program = REPOSITORY / "examples/jax-training/train.py"
     with log.open("wb") as output:

@@ -7,13 +7,16 @@ Start it once per host. Without these variables it trains as a single process:
   MLDIAG_PROFILER_PORT     port of the profiler (9999)
   MLDIAG_STORAGE           root directory of the run's files (./mldiagnostics)
   REST_SECONDS             pause after each step, to leave CPU time on a small machine (0.04)
+  SLOW_INPUT_SECONDS       pause while this process reads a batch, to see a slow host in a diagnosis (0)
   STEPS                    number of steps; 0: until stopped
 """
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
+from types import FrameType
 
 import jax
 import jax.numpy as jnp
@@ -59,6 +62,13 @@ def make_step(mesh: Mesh) -> Step:
     return jax.jit(step, in_shardings=(replicated, split, split), out_shardings=(replicated, replicated))
 
 
+def next_batch(random: np.random.Generator) -> np.ndarray:
+    """Return the next batch of this host."""
+    with jax.profiler.TraceAnnotation("next_batch"):
+        time.sleep(float(os.environ.get("SLOW_INPUT_SECONDS", "0")))
+        return random.normal(size=(BATCH_PER_HOST, WIDTH)).astype(np.float32)
+
+
 def train(run: MLRun, steps: int, rest_seconds: float) -> None:
     """Train until the last step or a signal, and print the progress every second."""
     mesh = Mesh(np.array(jax.devices()), ("host",))
@@ -73,7 +83,7 @@ def train(run: MLRun, steps: int, rest_seconds: float) -> None:
         run.step(number)
         start = time.monotonic()
         with jax.profiler.StepTraceAnnotation("train", step_num=number):
-            batch = own.normal(size=(BATCH_PER_HOST, WIDTH)).astype(np.float32)
+            batch = next_batch(own)
             inputs = jax.make_array_from_process_local_data(split, batch)
             targets = jax.make_array_from_process_local_data(split, np.roll(batch, 1, axis=1))
             parameters, error = step(parameters, inputs, targets)
@@ -88,9 +98,22 @@ def train(run: MLRun, steps: int, rest_seconds: float) -> None:
         time.sleep(rest_seconds)
 
 
+def stop(number: int, _: FrameType | None) -> None:
+    """Leave the training loop with the status of a process that a signal ended: 143 for SIGTERM, never 0."""
+    sys.exit(128 + number)
+
+
 def main() -> None:
+    """Join the job and train; exit at once when the pod is stopped."""
+    signal.signal(signal.SIGTERM, stop)  # by default, process 1 of a container ignores SIGTERM
+    try:
+        work()
+    except SystemExit as stopped:
+        os._exit(int(stopped.code or 0))  # without JAX's shutdown, which waits for the other hosts
+
+
+def work() -> None:
     """Join the job, start the run, train."""
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # by default, process 1 of a container ignores SIGTERM
     join_job()
     configs = {"width": WIDTH, "layers": LAYERS, "batch_per_host": BATCH_PER_HOST, "learning_rate": LEARNING_RATE}
     with machinelearning_run("training", configs=configs, on_demand_xprof=True) as run:

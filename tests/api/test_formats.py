@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics_api.formats import format_time, parse_time, quote
-from support.strategies import instants
+from support.cluster.strategies import instants
 
 if TYPE_CHECKING:
     import datetime as dt

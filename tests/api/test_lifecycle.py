@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics_api.lifecycle import MAX_COUNT, QUEUE_GATE, QUEUE_LABEL, Lifecycle, lifecycle
 from mldiagnostics_api.names import FINISHED_RUN_PHASES, MLRunPhase
-from mldiagnostics_api.workloads import WORKLOADS, workload_of
+from mldiagnostics_api.workloads.kinds import WORKLOADS, workload_of
 
 T = "2026-11-21T03:04:05Z"
 TIME = datetime(2026, 11, 21, 3, 4, 5, tzinfo=UTC)

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import yaml
-from mldiagnostics_api.definition import definition_of
+from mldiagnostics_api.manifests.definition import definition_of
 from mldiagnostics_api.resources import CONNECTIONS
 
 CRD = Path("crds/mldiagnosticsconnections.diagon.gke.io.yaml")

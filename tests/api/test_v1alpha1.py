@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from mldiagnostics_api.v1alpha1 import ConnectionStatus, MLDiagnosticsConnection, TargetResult, read_connection
-from support import builders as a
+from support.cluster import builders as a
 
 
 def test_the_peers_six_fields_mean_what_they_meant() -> None:
@@ -83,3 +83,9 @@ def test_values_are_immutable() -> None:
     with pytest.raises(ValueError, match="frozen"):
         connection.spec.cancel = True  # type: ignore[misc]  # the point of the test
     assert isinstance(connection, MLDiagnosticsConnection)
+
+
+def test_annotations_that_are_not_read_do_not_stay_in_memory() -> None:
+    body = a.connection(podName="a")
+    body["metadata"]["annotations"] = {"diagon.gke.io/run-id": "r", "diagon.gke.io/other": "x", "mine": "x" * 250_000}
+    assert read_connection(body).metadata.annotations == {"diagon.gke.io/run-id": "r"}

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics.store import open_store
-from support.command_line import CommandLine
+from support.programs.command_line import CommandLine
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,9 +13,9 @@ from mldiagnostics.goodput.report import GoodputReport, from_json
 from mldiagnostics.runs import list_runs
 from mldiagnostics_cli.commands.goodput import goodput
 from mldiagnostics_cli.program import program
-from support.command_line import CommandLine
-from support.goodput_story import BEGIN, S, eventful, finished, write_log
-from support.programs import Programs
+from support.goodput.story import BEGIN, S, eventful, finished, write_log
+from support.programs.command_line import CommandLine
+from support.programs.processes import Programs
 
 PROGRAM = """
     from mldiagnostics import machinelearning_run

@@ -14,12 +14,12 @@ import click
 import pytest
 from mldiagnostics_cli.exit_codes import CLOSED_PIPE, INVALID_USAGE
 from mldiagnostics_cli.program import program, walk
-from support.command_line import MLDIAG
+from support.programs.command_line import MLDIAG
 from support.run_files import put_run
 
 if TYPE_CHECKING:
     from mldiagnostics.store import Store
-    from support.command_line import CommandLine
+    from support.programs.command_line import CommandLine
 
 COMMANDS = list(walk())
 HEAVY = ("rich", "mldiagnostics.runs", "mldiagnostics.capture", "mldiagnostics.goodput", "mldiagnostics.store")

@@ -13,7 +13,7 @@ from mldiagnostics_cli.exit_codes import INTERRUPTED
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.command_line import CommandLine
+    from support.programs.command_line import CommandLine
 
 ON_KUBERNETES = ("--on", "kubernetes", "--image", "xprof", "--dry-run")
 LINE = b"2026-11-22T10:00:00Z step 1 of the training loop\n"
@@ -32,7 +32,6 @@ LINE = b"2026-11-22T10:00:00Z step 1 of the training loop\n"
             "notes: has no traces; give a directory with plugins/profile",
         ),
         (("profiles", "download", "notes", "--to", "gs://b/r"), "--to gs://b/r: not a directory of this machine; give"),
-        pytest.param(("profiles", "get", "logs/bad"), "host.xplane.pb: is corrupt: ", marks=pytest.mark.peers),
         pytest.param(("xprof", "create", "none"), "none: no such directory; give the log", marks=pytest.mark.peers),
         (
             ("xprof", "create", "logs", *ON_KUBERNETES),

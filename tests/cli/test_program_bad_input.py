@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mldiagnostics.store import Store
-    from support.command_line import CommandLine
+    from support.programs.command_line import CommandLine
 
 RUN = "38ecfc8a2d25"
 

@@ -7,7 +7,7 @@ from support.run_files import put_run
 
 if TYPE_CHECKING:
     from mldiagnostics.store import Store
-    from support.command_line import CommandLine
+    from support.programs.command_line import CommandLine
 
 
 def test_a_run_is_meant_by_its_id_its_name_or_its_directory(mldiag: CommandLine, store: Store) -> None:
@@ -18,6 +18,17 @@ def test_a_run_is_meant_by_its_id_its_name_or_its_directory(mldiag: CommandLine,
     assert mldiag.lines("runs", "get", "abc", "-o", "name") == ["abc"]
     assert mldiag.failure("runs", "get", "ab").startswith("ab: 2 runs in mldiagnostics are meant: abc, abc1; give")
     assert "no run in mldiagnostics has this name, or an id that starts so" in mldiag.failure("runs", "get", "x")
+
+
+@pytest.mark.parametrize("command", [("runs", "get"), ("runs", "watch"), ("runs", "compare", "b"), ("goodput",)])
+def test_a_name_that_begins_another_id_is_rejected_with_both_listed(
+    mldiag: CommandLine, store: Store, command: tuple[str, ...]
+) -> None:
+    put_run(store, "81aa", name="a")
+    put_run(store, "a4f6", name="b")
+    message = mldiag.failure(*command, "a")
+    assert message == "a: 2 runs in mldiagnostics are meant: 81aa, a4f6; give the id of one"
+    assert mldiag.lines("runs", "get", "b", "-o", "name") == ["a4f6"]
 
 
 @pytest.mark.parametrize(

@@ -25,3 +25,13 @@ def test_a_table_fits_its_terminal(rows: list[tuple[str, str]], width: int) -> N
 def test_a_cut_text_has_at_most_its_width(text: str, width: int) -> None:
     assert display_width(cut(text, width)) <= width
     assert display_width(padded(text, width)) == width
+
+
+def test_an_optional_column_is_left_out_if_no_row_has_a_value() -> None:
+    columns: list[TableColumn[str]] = [
+        TableColumn("NAME", str),
+        TableColumn("STEP", lambda row: row[1:] or "-", is_optional=True),
+    ]
+    assert table(["a", "b"], columns) == ["NAME", "a", "b"]
+    assert table(["a", "b7"], columns)[0].split() == ["NAME", "STEP"]
+    assert table([], columns) == ["NAME"]

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 import pytest
 from mldiagnostics_view.limits import MAX_THREADS
 from mldiagnostics_view.settings import DEFAULT_PORT
-from support.emulator import running_emulator
-from support.emulator_faults import faulty_proxy
-from support.programs import eventually
+from support.programs.processes import eventually
+from support.programs.terminals import in_terminal
 from support.run_files import put_run
-from support.terminals import in_terminal
+from support.servers.emulator import running_emulator
+from support.servers.emulator_faults import faulty_proxy
 
 if TYPE_CHECKING:
     from mldiagnostics.store import Store
-    from support.command_line import CommandLine
+    from support.programs.command_line import CommandLine
 
 SHOWN = re.compile(r"mldiag view: (http://127\.0\.0\.1:\d+/) \(Ctrl-C ends it\)")
 PARALLEL = MAX_THREADS + 8

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster import baseimage, docker, images
+from cluster import ambient, baseimage, docker, images
 from cluster.kind import Kind
 from cluster.progress import ClusterError
 
@@ -54,8 +54,8 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     monkeypatch.setenv("MLDIAG_CACHE", str(tmp_path / "cache"))
     for name in (*images.CA_VARIABLES, *images.PROXY_VARIABLES):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
+        for each in (name, name.upper(), ambient.PREFIX + name, ambient.PREFIX + name.upper()):
+            monkeypatch.delenv(each, raising=False)
     baseimage._pull_failure.cache_clear()
     stub = Engine(folder)
     stub.fails(("image inspect", "No such image"))

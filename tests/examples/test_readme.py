@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 from cluster.ports import free_port
 from mldiagnostics.runs import read_records
-from support.programs import Programs
-from support.xprof_reader import names_in
+from support.programs.processes import Programs
+from support.programs.xprof_reader import names_in
 
 if TYPE_CHECKING:
-    from support.programs import Child
+    from support.programs.processes import Child
 
 pytestmark = pytest.mark.peers
 

@@ -13,9 +13,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics_kube.apiserver import path_to
-from mldiagnostics_kube.client import ApiClient
-from mldiagnostics_kube.credentials import Credentials, fixed
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import path_to
+from mldiagnostics_kube.client.credentials import Credentials, fixed
 from mldiagnostics_kube.lease import (
     Leadership,
     Lease,

@@ -14,6 +14,7 @@ PACKAGES = {
     "shim": ROOT / "shim/src/mldiagnostics_shim",
     "api": ROOT / "api/src/mldiagnostics_api",
     "kube": ROOT / "kube/src/mldiagnostics_kube",
+    "diagnosis": ROOT / "diagnosis/src/mldiagnostics_diagnosis",
     "operator": ROOT / "operator/src/mldiagnostics_operator",
     "webhook": ROOT / "webhook/src/mldiagnostics_webhook",
     "cli": ROOT / "cli/src/mldiagnostics_cli",

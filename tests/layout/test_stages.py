@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.stage_process import FAILED_NOW, Result, Stage
-from support.stages import ready, run, summary
+from support.suite.stage_process import FAILED_NOW, Result, Stage
+from support.suite.stages import ready, run, summary
 
 ROOT = Path(__file__).parents[2]
+PREPARATIONS = ["unit-tools", "tools", "last-tools", "environments", "parts", "browser"]
 
 
 def stage(name: str, script: str = "", **fields: Any) -> Stage:
@@ -61,9 +62,11 @@ def test_a_failed_stage_is_reported_and_stops_only_those_that_need_it(tmp_path: 
     assert "no compiler" in output
     assert "hidden" not in output
     assert "never" not in output
-    at_the_end = output.rpartition("==>")[2]
-    assert "    FAILED tests/test_x.py::test_x - assert 1 == 2\n" in at_the_end
+    at_the_end = output.rpartition("==> stage cluster: passed")[2]
+    assert "    failed: tests/test_x.py::test_x\n" in at_the_end
     assert "not run    0.0 min  stage contract" in at_the_end
+    assert "==> stage tools: failures\nno compiler\n" in at_the_end
+    assert at_the_end.endswith("--hypothesis-seed=0 'tests/test_x.py::test_x'")
 
 
 def test_a_failed_test_is_named_while_its_stage_runs(tmp_path: Path) -> None:
@@ -93,7 +96,7 @@ def test_an_interrupt_ends_the_stages_that_run(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     program = f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r})\nfrom pathlib import Path\n"
-    program += "from support.stage_process import Stage\nfrom support.stages import run\n"
+    program += "from support.suite.stage_process import Stage\nfrom support.suite.stages import run\n"
     program += f"sleeper = Stage('x', 'x', ['sh', '-c', 'exec sleep 600 > {pipe}'], Path('/'), 'long')\n"
     program += f"run([sleeper], Path({str(tmp_path)!r}), limit=2)\n"
     process = subprocess.Popen([sys.executable, "-c", program], start_new_session=True, stderr=subprocess.PIPE)
@@ -154,7 +157,7 @@ def test_stages_start_only_in_order_and_within_the_limit(data: st.DataObject) ->
 def test_the_exit_status_says_whether_every_stage_passed(tmp_path: Path, script: str, status: int) -> None:
     program = (
         "import pathlib, sys, run_all\n"
-        "from support.stage_process import Stage\n"
+        "from support.suite.stage_process import Stage\n"
         "run_all.LOGS = pathlib.Path(sys.argv[1])\n"
         "chosen = [Stage('first', 'first', ['true'], run_all.ROOT, '1 s'),"
         " Stage('last', 'last', ['sh', '-c', sys.argv[2]], run_all.ROOT, '1 s')]\n"
@@ -169,10 +172,10 @@ def test_the_exit_status_says_whether_every_stage_passed(tmp_path: Path, script:
 @pytest.mark.parametrize(
     ("names", "stages"),
     [
-        ([], ["tools", "last-tools", "environments", "parts", "browser", "gate", "unit", "contract", "cluster"]),
-        (["unit"], ["browser", "unit"]),
-        (["apiserver"], ["tools", "apiserver"]),
-        (["contract"], ["tools", "environments", "contract"]),
+        ([], [*PREPARATIONS, "gate", "unit", "contract", "cluster"]),
+        (["unit"], ["unit-tools", "browser", "unit"]),
+        (["apiserver"], ["unit-tools", "tools", "apiserver"]),
+        (["contract"], ["unit-tools", "tools", "environments", "contract"]),
         (["cluster", "gate"], ["gate", "cluster"]),
     ],
 )

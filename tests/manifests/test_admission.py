@@ -9,20 +9,20 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from mldiagnostics_api.policy import Policy
-from mldiagnostics_api.request import CaptureRequest, check
+from mldiagnostics_api.captures.policy import Policy
+from mldiagnostics_api.captures.request import CaptureRequest, check
 from mldiagnostics_api.resources import RUNS
-from mldiagnostics_api.run_storage import run_root
-from mldiagnostics_kube.apiserver import RequestRejected, path_to
+from mldiagnostics_api.runs.storage import run_root
+from mldiagnostics_kube.client.apiserver import RequestRejected, path_to
 from release.parts import OPERATOR
 from release.render import rendered
-from support.builders import connection, parsed
-from support.definitions import connections, install
+from support.cluster.builders import connection, parsed
+from support.cluster.definitions import connections, install
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
 
 Object = dict[str, Any]
 

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from release.parts import OPERATOR, PARTS, WEBHOOK, Part
 from release.render import rendered
-from support.charts import one
+from support.cluster.charts import one
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

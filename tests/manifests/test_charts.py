@@ -18,7 +18,7 @@ from release.parts import OPERATOR, PARTS, WEBHOOK, Part
 from release.render import HOOK, Object, as_yaml, everything, helm, namespace_object, portable, rendered
 from release.schemas import kubeconform, kubernetes_module
 from release.version import current
-from support.charts import EVERY_SWITCH, identity, one, pod_template
+from support.cluster.charts import EVERY_SWITCH, identity, one, pod_template
 
 CLUSTER_WIDE = {
     "ClusterRole",
@@ -33,6 +33,7 @@ FREE = {
     OPERATOR.name: (
         "policy.allowedStorage",
         "networkPolicy.profilerPorts.podSelector",
+        "diagnosis.resources",
         "view.resources",
         *_FREE_OF_BOTH,
     ),

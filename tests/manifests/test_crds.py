@@ -11,11 +11,11 @@ import yaml
 from cluster.paths import REPOSITORY
 from cluster.tools import tool
 from mldiagnostics_api.__main__ import generated
-from mldiagnostics_api.definition import definition_of
+from mldiagnostics_api.manifests.definition import definition_of
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_api.v1alpha1 import ConnectionStatus, read_connection
-from support.builders import connection, peer_connection
-from support.impersonation import Answer, Requests, until
+from support.cluster.builders import connection, peer_connection
+from support.cluster.impersonation import Answer, Requests, until
 
 if TYPE_CHECKING:
     from cluster.envtest import ApiServer
@@ -72,6 +72,26 @@ FULL_STATUS: dict[str, Any] = {
             "stopTime": "2026-11-21T03:04:09.123456Z",
         }
     ],
+    "diagnosis": {
+        "state": "Done",
+        "summary": "SlowHost",
+        "critical": 1,
+        "warnings": 0,
+        "findings": [
+            {
+                "code": "SlowHost",
+                "severity": "critical",
+                "message": "rank 0 arrives 19 ms after the others",
+                "nextStep": "look at its input",
+                "phase": "input",
+                "operation": "next_batch",
+                "costSeconds": 0.019,
+                "costPercent": 46.5,
+                "targets": [{"pod": "trainer-0", "node": "n", "rank": 0}],
+            }
+        ],
+        "runs": ["38ecfc8a"],
+    },
 }
 
 
@@ -244,7 +264,7 @@ class TestOnARealApiServer:
 
         assert "condition met" in kubectl("wait", "mldc/capture", "--for=condition=Complete", "--timeout=10s")
         header, row = kubectl("get", "mldc").splitlines()
-        assert header.split() == ["NAME", "STATUS", "PROGRESS", "SESSION", "AGE"]
+        assert header.split() == ["NAME", "STATUS", "PROGRESS", "SESSION", "DIAGNOSIS", "AGE"]
         assert row.split()[:4] == ["capture", "Succeeded", "2/2", "capture-1"]
         assert "gs://b/x" in kubectl("get", "mldiagnostics", "-o", "wide")
         assert "Comma-separated names" in kubectl("explain", "mldc.spec.triggerCapture.podName")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mldiagnostics_api.publication import PUBLICATION_NAME
 from release.parts import NAMESPACE, OPERATOR, PARTS, WEBHOOK, Part
 from release.render import Object, rendered
-from support.charts import CERTIFICATE, EVERY_SWITCH
+from support.cluster.charts import CERTIFICATE, EVERY_SWITCH
 
 LISTS = ([], ["ml"], [NAMESPACE, "ml"])
 # Choices that the schema does not enumerate: lists of namespaces, and values that a mode needs.

@@ -9,11 +9,11 @@ from uuid import uuid4
 
 import pytest
 from cluster.tools import tool
-from mldiagnostics_api.definition import definition_of
+from mldiagnostics_api.manifests.definition import definition_of
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.v1alpha1 import MLRunStatus
-from mldiagnostics_api.v1alpha1.mlrun import MAX_ATTEMPTS, MAX_EXCEPTIONS, MAX_METRICS, MAX_SESSIONS
-from support.impersonation import Requests, until
+from mldiagnostics_api.v1alpha1.mlrun import MAX_ATTEMPTS, MAX_EXCEPTIONS, MAX_FINDINGS, MAX_METRICS, MAX_SESSIONS
+from support.cluster.impersonation import Requests, until
 
 if TYPE_CHECKING:
     from cluster.envtest import ApiServer
@@ -91,6 +91,18 @@ STATUS: dict[str, Any] = {
             "stopTime": T,
         }
         for n in range(MAX_SESSIONS)
+    ],
+    "findings": [
+        {
+            "code": f"Code{n}",
+            "severity": "warning",
+            "message": LONG,
+            "hosts": ["trainer-0"],
+            "session": "s0",
+            "capture": "c",
+            "time": T,
+        }
+        for n in range(MAX_FINDINGS)
     ],
     "lastHeartbeatTime": T,
     "url": "https://view.example/runs/trainer",

@@ -7,7 +7,7 @@ from typing import Any
 
 import promql_parser
 import pytest
-from mldiagnostics_kube.metrics import MetricSpec
+from mldiagnostics_kube.process.metrics import MetricSpec
 from mldiagnostics_operator import telemetry as operator_telemetry
 from mldiagnostics_operator.control_plane import telemetry as control_plane_telemetry
 from mldiagnostics_operator.runs import telemetry as run_telemetry
@@ -15,7 +15,7 @@ from mldiagnostics_webhook import telemetry as webhook_telemetry
 from prometheus_client import CollectorRegistry, Histogram, Info
 from release.parts import OPERATOR, PARTS, WEBHOOK, Part
 from release.render import Object, rendered
-from support.charts import one
+from support.cluster.charts import one
 
 each_part = pytest.mark.parametrize("part", PARTS, ids=lambda part: part.folder)
 ON = {"metrics.prometheusRule.enabled": True, "metrics.dashboards.enabled": True}

@@ -12,17 +12,17 @@ from cluster.progress import ClusterError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mldiagnostics.capture.budget import memory_limit
-from mldiagnostics_api.definition import DEFINITIONS
+from mldiagnostics_api.captures.policy import Policy
+from mldiagnostics_api.manifests.definition import DEFINITIONS
 from mldiagnostics_api.names import RUN_LABEL
-from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.publication import PUBLICATION_NAME, PUBLICATION_NAMESPACE
 from mldiagnostics_api.v1alpha1 import read_connection
-from mldiagnostics_kube.settings import declared
+from mldiagnostics_kube.process.settings import declared
 from mldiagnostics_operator import config
 from release.parts import OPERATOR
 from release.render import Object, as_yaml, rendered
 from release.schemas import kubeconform
-from support.charts import EVERY_SWITCH, environment, notes, one, pod_template
+from support.cluster.charts import EVERY_SWITCH, environment, notes, one, pod_template
 
 
 @pytest.mark.parametrize("sample", sorted((REPOSITORY / "examples").rglob("*.yaml")), ids=lambda path: path.name)
@@ -71,13 +71,16 @@ def test_invalid_values_are_rejected_by_name(values: Object, words: str) -> None
 @pytest.mark.parametrize("values", [{}, EVERY_SWITCH[OPERATOR.name]], ids=["default", "every switch"])
 def test_the_operator_reads_the_environment_that_the_chart_sets(values: Object, tmp_path: Path) -> None:
     objects = rendered(OPERATOR, values)
-    document = one(objects, "ConfigMap", f"{OPERATOR.name}-policy")["data"]["policy.json"]
-    (tmp_path / "policy.json").write_text(document)
-    environ = environment(objects, OPERATOR)
+    files = one(objects, "ConfigMap", f"{OPERATOR.name}-policy")["data"]
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    mounted = environment(objects, OPERATOR)
+    environ = {name: value.replace("/etc/mldiagnostics/", f"{tmp_path}/") for name, value in mounted.items()}
     known = {setting.variable for setting in declared(config.OperatorConfig).values()}
     assert {name for name in environ if name.startswith("MLDIAG_")} <= known
-    settings = config.load(environ | {"MLDIAG_POLICY_FILE": str(tmp_path / "policy.json"), "POD_IP": "10.0.0.1"})
-    assert settings.policy == Policy.parse(document)
+    settings = config.load(environ | {"POD_IP": "10.0.0.1"})
+    assert settings.policy == Policy.parse(files["policy.json"])
+    assert (settings.diagnosis_job is not None) == ("diagnosis-job.json" in files)
     assert settings.watch_namespaces == tuple(values.get("watch.namespaces", ()))
     service = one(objects, "Service", settings.control_plane_service)["spec"]
     assert "selector" not in service
@@ -231,6 +234,33 @@ def test_old_pods_stop_first_if_one_node_mounts_the_claim(values: Object, strate
     """Otherwise the new pod waits for the volume, and the old pod for the new one."""
     deployment = one(rendered(OPERATOR, values), "Deployment", OPERATOR.name)
     assert deployment["spec"].get("strategy") == strategy
+
+
+@pytest.mark.parametrize(
+    ("values", "replicas"),
+    [
+        ({}, 1),
+        (ONE_NODE, 1),
+        ({"volume.claim.enabled": True}, 2),
+        ({"volume.existingClaim": "mine"}, 2),
+        ({"policy.defaultStorage": "gs://bucket/runs"}, 2),
+        ({"policy.defaultStorage": ""}, 2),
+        ({"volume.claim.enabled": True, "replicas": 0}, 0),
+        ({"replicas": 3}, 3),
+    ],
+    ids=str,
+)
+def test_by_default_all_replicas_read_the_same_files(values: Object, replicas: int) -> None:
+    assert one(rendered(OPERATOR, values), "Deployment", OPERATOR.name)["spec"]["replicas"] == replicas
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [({"replicas": 2}, True), ({}, False), ({"replicas": 2, "volume.claim.enabled": True}, False)],
+    ids=str,
+)
+def test_replicas_with_a_volume_each_are_named_in_the_notes(values: Object, named: bool, tmp_path: Path) -> None:
+    assert ("Each replica has a temporary volume of its own" in notes(OPERATOR, tmp_path, values)) is named
 
 
 def spans(ports: list[Object], protocol: str) -> set[int]:

@@ -10,7 +10,7 @@ from release.parts import OPERATOR, PARTS, WEBHOOK, Part
 from release.render import HOOK, Object, as_yaml, rendered
 from release.schemas import kubeconform
 from release.version import current
-from support.charts import UMBRELLA, identity, umbrella
+from support.cluster.charts import UMBRELLA, identity, umbrella
 
 
 def objects_of(chart: Path, values: Object | None = None, release: str = "") -> list[Object]:

@@ -10,10 +10,10 @@ from cluster.progress import ClusterError
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from mldiagnostics.sink_urls import SCHEMES, parse_sinks
+from mldiagnostics_api.manifests.registration import rules, webhooks
 from mldiagnostics_api.publication import PUBLICATION_NAME, PUBLICATION_NAMESPACE
-from mldiagnostics_api.registration import rules, webhooks
-from mldiagnostics_api.variables import InjectionSettings
-from mldiagnostics_kube.settings import declared
+from mldiagnostics_api.workloads.variables import InjectionSettings
+from mldiagnostics_kube.process.settings import declared
 from mldiagnostics_webhook import config
 from mldiagnostics_webhook.limits import MEMORY_LIMIT_BYTES
 from mldiagnostics_webhook.replica import LINGER_S
@@ -21,7 +21,7 @@ from mldiagnostics_webhook.server import FINISH_S
 from release.parts import NAMESPACE, WEBHOOK
 from release.render import HOOK, Object, as_yaml, portable, rendered
 from release.schemas import kubeconform
-from support.charts import CERTIFICATE, EVERY_SWITCH, environment, notes, one, pod_template
+from support.cluster.charts import CERTIFICATE, EVERY_SWITCH, environment, notes, one, pod_template
 
 CONFIGURATION = f"{WEBHOOK.name}-mutating-webhook-config"
 SELF: Object = {}

@@ -6,15 +6,15 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from support.definitions import install
-from support.operating import Namespace, address, operating
+from support.cluster.definitions import install
+from support.cluster.operating import Namespace, address, operating
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from mldiagnostics_kube.client import ApiClient
-    from support.operating import Operating
+    from mldiagnostics_kube.client.api_client import ApiClient
+    from support.cluster.operating import Operating
 
 
 @pytest.fixture(scope="session")

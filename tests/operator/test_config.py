@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_kube.settings import declared
+from mldiagnostics_kube.process.settings import declared
 from mldiagnostics_operator.config import OperatorConfig, load, reference
 
 VARIABLES = [setting.variable for setting in declared(OperatorConfig).values()]

@@ -13,11 +13,12 @@ import aiohttp
 import pytest
 from cluster.envtest import apiserver
 from mldiagnostics_api.resources import CONNECTIONS
-from mldiagnostics_kube.apiserver import ClusterError, NotFound, path_to
-from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import ClusterError, NotFound, path_to
 from mldiagnostics_operator.preflight import ADDON_LABEL, missing_resource
 from prometheus_client.parser import text_string_to_metric_families
-from support.definitions import DEFINITIONS, connection, connections, install
+from support.cluster.definitions import DEFINITIONS, connection, connections, install
+from support.suite.isolation import of_programs
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -126,7 +127,7 @@ async def installed(own: ApiClient) -> ApiClient:
 async def replica(server: ApiServer, folder: Path, name: str = "one", **environ: str) -> AsyncIterator[Operator]:
     """Run a replica; those that share a folder compete for one Lease."""
     env = {
-        "PATH": os.environ["PATH"],
+        **of_programs(),
         "KUBECONFIG": str(server.kubeconfig),
         "GCE_METADATA_HOST": "127.0.0.1:1",
         "POD_NAME": name,

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics_api.resources import CONNECTIONS
-from mldiagnostics_kube.apiserver import path_to
+from mldiagnostics_kube.client.apiserver import path_to
 from mldiagnostics_operator.preflight import ADDON_NAMESPACE, managed_addon, missing_resource
-from support.definitions import install
+from support.cluster.definitions import install
 
 if TYPE_CHECKING:
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
 
 
 @pytest.mark.apiserver

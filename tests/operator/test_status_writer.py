@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 import pytest
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_api.v1alpha1 import ConnectionStatus, ObjectMeta
-from mldiagnostics_kube.apiserver import RequestRejected, Unavailable
-from mldiagnostics_kube.clock import utc_now
+from mldiagnostics_kube.client.apiserver import RequestRejected, Unavailable
+from mldiagnostics_kube.process.clock import utc_now
 from mldiagnostics_operator.captures.status import StatusBuilder
 from mldiagnostics_operator.status_writer import ObjectGone, StatusWriter
 from mldiagnostics_operator.telemetry import OperatorMetrics
-from support.plans import NOW, plan
+from support.cluster.plans import NOW, plan
 
 if TYPE_CHECKING:
     from cluster.envtest import ApiServer
-    from support.operating import Namespace, Object
+    from support.cluster.operating import Namespace, Object
 
 pytestmark = pytest.mark.apiserver
 

@@ -15,12 +15,12 @@ from aiohttp.test_utils import TestServer
 from mldiagnostics_api.names import Phase
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_api.v1alpha1 import ConnectionStatus, ObjectMeta
-from mldiagnostics_kube.client import ApiClient
-from mldiagnostics_kube.clock import utc_now
-from mldiagnostics_kube.credentials import Credentials, fixed
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.credentials import Credentials, fixed
+from mldiagnostics_kube.process.clock import utc_now
 from mldiagnostics_operator.status_writer import ObjectGone, StatusWriter
 from mldiagnostics_operator.telemetry import OperatorMetrics
-from support import builders
+from support.cluster import builders
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

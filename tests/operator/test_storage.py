@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import pytest
 from mldiagnostics.errors import AlreadyStored, StoreError
 from mldiagnostics.store.gcs import GcsStore
-from mldiagnostics_api.location import Location
+from mldiagnostics_api.captures.location import Location
 from mldiagnostics_operator.storage import OPEN_STORES, Storage
-from support.emulator import running_emulator
+from support.servers.emulator import running_emulator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,9 +1,10 @@
 """The storage check of `helm test`, run as a process as in its pod."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
+
+from support.suite.isolation import of_programs
 
 COMMAND = (sys.executable, "-m", "mldiagnostics_operator.storecheck")
 
@@ -11,7 +12,7 @@ COMMAND = (sys.executable, "-m", "mldiagnostics_operator.storecheck")
 def run(policy: str, folder: Path, volume: Path) -> subprocess.CompletedProcess[str]:
     (folder / "policy.json").write_text(policy)
     environ = {
-        "PATH": os.environ["PATH"],
+        **of_programs(),
         "MLDIAG_POLICY_FILE": str(folder / "policy.json"),
         "MLDIAG_VOLUME_ROOT": str(volume),
         # Requests for buckets go to a closed port, without credentials.

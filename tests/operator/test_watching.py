@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from mldiagnostics_api.resources import CONNECTIONS, Resource
-from mldiagnostics_kube.apiserver import path_to
+from mldiagnostics_kube.client.apiserver import path_to
 from mldiagnostics_operator.captures.controller import CaptureController
 from mldiagnostics_operator.controller import WatchedResource
-from mldiagnostics_operator.freshness import Freshness
 from mldiagnostics_operator.preflight import missing_resource
+from mldiagnostics_operator.watch_lag import WatchLag
 from mldiagnostics_operator.watching import list_versions, watch
-from support.definitions import DEFINITIONS, connection, connections, install, permissive
+from support.cluster.definitions import DEFINITIONS, connection, connections, install, permissive
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 
     from cluster.envtest import ApiServer
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
     from mldiagnostics_operator.controller import Observe
 
 pytestmark = pytest.mark.apiserver
@@ -185,14 +185,14 @@ async def test_the_listed_objects_are_those_that_the_watch_delivers(cluster: Api
     assert versions.keys() == {(await cluster.get(f"{path}/new"))["metadata"]["uid"]}
     assert versions.items() <= (await listed(cluster, ())).items()
 
-    freshness, observer = Freshness(), Observer(namespace)
-    assert freshness.compare(versions, 0.0) == 0.0
-    assert freshness.compare(versions, 60.0) == 60.0, "the watch has not started yet"
+    lag, observer = WatchLag(), Observer(namespace)
+    assert lag.compare(versions, 0.0) == 0.0
+    assert lag.compare(versions, 60.0) == 60.0, "the watch has not started yet"
 
     def observe(body: Mapping[str, Any], event: str) -> None:
-        freshness.observe(body, event)
+        lag.observe(body, event)
         observer.observe(body, event)
 
     async with watched(cluster, observe, namespace):
         await observer.sees(("new", "seen"))
-    assert freshness.compare(await listed(cluster, [namespace]), 120.0) == 0.0
+    assert lag.compare(await listed(cluster, [namespace]), 120.0) == 0.0

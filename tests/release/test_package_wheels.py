@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import urllib.request
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from zipfile import ZipFile
 
 import pytest
+from cluster import ambient
 from cluster.paths import REPOSITORY
 from mldiagnostics.store import open_store
 from release.version import current
@@ -70,8 +70,12 @@ def test_the_tool_has_the_page_of_the_view(scripts: Path, tmp_path: Path) -> Non
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """Return the variables of this process without those of clusters and Python environments."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("KUBE", "VIRTUAL_ENV", "PYTHON"))}
+    """Return the variables of the user, whose cache uv needs, without those of clusters and Python environments."""
+    kept = {
+        name: value
+        for name, value in ambient.environment().items()
+        if not name.startswith(("KUBE", "VIRTUAL_ENV", "PYTHON"))
+    }
     return kept | variables
 
 

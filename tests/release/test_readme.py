@@ -1,6 +1,7 @@
 """README of a chart: every value with its default and its comment in values.yaml."""
 
 import base64
+import json
 import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -10,7 +11,7 @@ import yaml
 from release import readme
 from release.parts import PARTS, Part
 from release.render import Object, rendered
-from support.charts import one
+from support.cluster.charts import one
 
 each_part = pytest.mark.parametrize("part", PARTS, ids=lambda part: part.folder)
 
@@ -71,7 +72,7 @@ def test_every_value_is_described(part: Part) -> None:
     defaults = {path.strip("`"): default.strip("`") for path, default, _ in table}
     values = yaml.safe_load((part.chart / "values.yaml").read_text())
     assert {path.split(".")[0] for path in defaults} == set(values)
-    assert defaults["replicas"] == str(values["replicas"])
+    assert json.loads(defaults["replicas"]) == values["replicas"]
 
 
 @each_part

@@ -27,7 +27,7 @@ def versions(repository: Path) -> dict[str, set[str]]:
 
 def test_every_file_has_the_version_of_the_repository() -> None:
     found = versions(REPOSITORY)
-    assert len(found) == 10
+    assert len(found) == 11
     assert set().union(*found.values()) == {current()}
 
 

@@ -6,15 +6,15 @@ import itertools
 from typing import TYPE_CHECKING
 
 import pytest
-from support.emulator import running_emulator
-from support.emulator_faults import faulty_proxy
+from support.servers.emulator import running_emulator
+from support.servers.emulator_faults import faulty_proxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from support.emulator import Emulator
-    from support.emulator_faults import FaultyProxy
+    from support.servers.emulator import Emulator
+    from support.servers.emulator_faults import FaultyProxy
 
 _numbers = itertools.count(1)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics.cloud import CloudEnvironment, metadata
-from support.local_http import served
+from support.servers.local_http import served
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,6 +1,6 @@
 """The names and signatures of ml-goodput-measurement.
 
-`data/peer_names.json` has the names of 0.2.3, as `support/goodput_names.py` sees them there.
+`data/peer_names.json` has the names of 0.2.3, as `support/goodput/public_names.py` sees them there.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any
 
 import mldiagnostics
 import pytest
-from support import environments, goodput_names
+from support.goodput import public_names as goodput_names
+from support.programs import environments
 
 NAMES = json.loads((Path(__file__).parent / "goodput/data/peer_names.json").read_text())
 LEFT_OUT = {

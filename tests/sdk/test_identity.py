@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.identity import cluster_short_name, fallback_cluster_name, run_id, run_label_value
-from support import strategies
+from support.cluster import strategies
 
 
 @dataclasses.dataclass(frozen=True)

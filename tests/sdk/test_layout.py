@@ -10,7 +10,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from mldiagnostics import layout
 from mldiagnostics.errors import ConfigurationError
-from support import strategies
+from support.cluster import strategies
 
 RANKS = st.none() | st.integers(0, 300)
 TEXTS = st.text() | st.text("ab._-/ \0é", max_size=8) | st.text("a", min_size=195, max_size=260)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics.runs import read_records
-from support.programs import Programs
+from support.programs.processes import Programs
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.interpreters import oldest_and_newest
+from cluster import ambient
+from support.programs.interpreters import oldest_and_newest
 
 pytestmark = pytest.mark.peers
 
@@ -50,7 +51,8 @@ OF_OTHERS |= {"jax", "jaxlib", "orbax", "pytorch_lightning", "tensorflow", "torc
 
 
 def run(*command: str | Path) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False, cwd="/")
+    variables = ambient.environment() if command[0] == UV else None  # uv finds its cache
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=200, check=False, cwd="/")
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from support.receivers import collector, http_receiver, mute_listener
 from support.records import DEADLINE_S, eventually, found, program
+from support.servers.receivers import collector, http_receiver, mute_listener
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 if TYPE_CHECKING:

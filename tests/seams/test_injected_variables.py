@@ -18,8 +18,9 @@ from mldiagnostics.control_plane.endpoint import TOKEN_FILE
 from mldiagnostics.identity import run_id
 from mldiagnostics.sink_urls import SCHEMES
 from mldiagnostics_api import names
-from mldiagnostics_api.owners import WorkloadRun
-from mldiagnostics_api.variables import (
+from mldiagnostics_api.workloads.kinds import WORKLOADS
+from mldiagnostics_api.workloads.owners import WorkloadRun
+from mldiagnostics_api.workloads.variables import (
     CONTROL_PLANE_DIRECTORY,
     InjectedIdentity,
     InjectionSettings,
@@ -27,12 +28,11 @@ from mldiagnostics_api.variables import (
     profiler_port,
     variables,
 )
-from mldiagnostics_api.workloads import WORKLOADS
-from support import builders as a
-from support.injected_programs import ProgramResult, injected, run_in
-from support.logging_server import logging_server
-from support.receivers import grpc_receiver, http_receiver
-from support.report_servers import report_server
+from support.cluster import builders as a
+from support.cluster.injected_programs import ProgramResult, injected, run_in
+from support.servers.logging_server import logging_server
+from support.servers.receivers import grpc_receiver, http_receiver
+from support.servers.report_servers import report_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable

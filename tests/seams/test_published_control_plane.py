@@ -14,25 +14,25 @@ import yaml
 from cryptography.x509 import load_pem_x509_certificates
 from mldiagnostics_api.injection.control_plane import AUDIENCE
 from mldiagnostics_api.names import CONTROL_PLANE_CA_ANNOTATION
-from mldiagnostics_kube.apiserver import path_to
 from mldiagnostics_kube.certificates.authority import KeyPair
-from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import path_to
 from mldiagnostics_operator import config
-from mldiagnostics_operator.control_plane import publication
+from mldiagnostics_operator.control_plane.publication import publication
 from release.parts import OPERATOR, WEBHOOK, Part
 from release.render import portable, rendered
-from support import builders, kinds
-from support.handshakes import shown
-from support.operating import Namespace
-from support.reviews import LABEL
-from support.stage import Stage
-from support.webhook_process import DEADLINE_S, injected, registered, webhook_process
+from support.cluster import builders, kinds
+from support.cluster.namespaces import Stage
+from support.cluster.operating import Namespace
+from support.cluster.reviews import LABEL
+from support.cluster.webhook_process import DEADLINE_S, injected, registered, webhook_process
+from support.servers.handshakes import shown
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.envtest import ApiServer
-    from support.webhook_process import Process
+    from support.cluster.webhook_process import Process
 
 pytestmark = pytest.mark.apiserver
 

@@ -14,27 +14,27 @@ from mldiagnostics.control_plane.report import RunSnapshot
 from mldiagnostics.control_plane.reporter import Reporter
 from mldiagnostics.identity.origin import Origin
 from mldiagnostics.pipeline.records import Record
-from mldiagnostics_api.location import Location
+from mldiagnostics_api.captures.location import Location
+from mldiagnostics_api.captures.policy import Policy
 from mldiagnostics_api.names import OPT_IN_LABEL
-from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.resources import CONNECTIONS, RUNS
-from mldiagnostics_api.run_names import run_name
-from mldiagnostics_kube.apiserver import path_to
+from mldiagnostics_api.runs.names import run_name
+from mldiagnostics_kube.client.apiserver import path_to
 from mldiagnostics_operator.config import OperatorConfig
 from mldiagnostics_operator.run_exchange import RunExchange
 from mldiagnostics_operator.runs.controller import RunController
 from mldiagnostics_operator.storage import Storage
 from mldiagnostics_operator.telemetry import OperatorMetrics
-from support.control_planes import CLUSTER, Running, make_account
-from support.definitions import install
-from support.operating import DEADLINE_S, Namespace, address, operating, verdict
-from support.profiler_servers import FakeProfiler, unknown_method
+from support.cluster.control_planes import CLUSTER, Running, make_account
+from support.cluster.definitions import install
+from support.cluster.operating import DEADLINE_S, Namespace, address, operating, verdict
+from support.servers.profiler_servers import FakeProfiler, unknown_method
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
 
 pytestmark = pytest.mark.apiserver
 

@@ -20,8 +20,8 @@ import pytest
 import pytest_asyncio
 from mldiagnostics_view.server import serving
 from mldiagnostics_view.settings import Settings
-from support.browser import REMEDY, executable
-from support.pages import CheckedPages
+from support.programs.browser import REMEDY, executable
+from support.programs.pages import CheckedPages
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -9,23 +9,23 @@ from uuid import uuid4
 import aiohttp
 import pytest
 from mldiagnostics.store import open_store
-from mldiagnostics_api.policy import Policy
+from mldiagnostics_api.captures.policy import Policy
 from mldiagnostics_api.resources import RUNS
-from mldiagnostics_kube.apiserver import path_to
+from mldiagnostics_kube.client.apiserver import path_to
 from mldiagnostics_view import authorization
 from mldiagnostics_view.deployment import serving
 from mldiagnostics_view.deployment_settings import load
 from mldiagnostics_view.endpoints.bodies import Body
-from support.definitions import install
-from support.grants import grant
+from support.cluster.definitions import install
+from support.cluster.grants import grant
+from support.cluster.view_deployments import HOST, SECRET, account_of_chart, environment, make_run
 from support.run_files import put_run
-from support.view_deployments import HOST, SECRET, account_of_chart, environment, make_run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.envtest import ApiServer
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
 
 pytestmark = pytest.mark.apiserver
 

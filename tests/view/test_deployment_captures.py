@@ -10,16 +10,16 @@ import aiohttp
 import pytest
 from mldiagnostics_api.names import REQUESTED_BY_ANNOTATION
 from mldiagnostics_api.resources import CONNECTIONS, RUNS
-from mldiagnostics_kube.apiserver import path_to
-from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import path_to
 from mldiagnostics_view import authorization
 from mldiagnostics_view.deployment import serving
 from mldiagnostics_view.deployment_settings import load
 from mldiagnostics_view.endpoints.bodies import Body
-from support.api_server_faults import faulty_api_server
-from support.definitions import connection, connections, install
-from support.grants import grant
-from support.view_deployments import HOST, SECRET, account_of_chart, environment, make_run, start_run
+from support.cluster.api_server_faults import faulty_api_server
+from support.cluster.definitions import connection, connections, install
+from support.cluster.grants import grant
+from support.cluster.view_deployments import HOST, SECRET, account_of_chart, environment, make_run, start_run
 
 if TYPE_CHECKING:
     from pathlib import Path

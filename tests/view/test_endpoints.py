@@ -86,9 +86,52 @@ async def test_a_window_has_every_extreme(server: aiohttp.ClientSession, root: P
     assert curve["x"] == list(range(500, 510))
     assert curve["mean"] == [STEPS - step for step in range(500, 510)]
     assert "low" not in curve
+    assert curve["summary"]["last"] == {"x": 509, "value": STEPS - 509}
     for bad in ({}, {"metric": "loss", "buckets": 10**9}, {"metric": "loss", "from": "nan"}, {"metric": "a", "x": 1}):
         status, problem = await read(server, f"{base}/curves", **bad)
         assert (status, problem["title"]) == (400, "Bad Request")
+
+
+async def test_numbers_are_exact_and_name_what_is_not_finite(server: aiohttp.ClientSession, root: Path) -> None:
+    await read(server, "/api/runs")
+    base = f"/api/runs/{root.name}/trained"
+    while not (shown := (await read(server, f"{base}/metrics"))[1])["progress"]["complete"]:
+        pass
+    assert [metric["lastValue"] for metric in shown["metrics"] if metric["metric"] == "loss"] == ["NaN"]
+    for buckets in (3, 100):
+        [curve] = (await read(server, f"{base}/curves", metric="loss", buckets=buckets))[1]["curves"]
+        assert curve["summary"] == {
+            "count": STEPS + 1,
+            "nonfinite": {"nan": 1, "plus": 0, "minus": 0},
+            "lowest": 1,
+            "highest": STEPS,
+            "average": (STEPS + 1) / 2,
+            "last": {"x": STEPS, "value": "NaN"},
+        }
+        assert (curve["nonfinite"]["x"], curve["nonfinite"]["nan"]) == ([STEPS], [1])
+    _, table = await read(server, f"{base}/points", metric="loss", **{"from": 998})
+    place = [table["columns"].index(name) for name in ("step", "value")]
+    assert [[row[at] for at in place] for row in table["rows"]] == [[998, 2.0], [999, 1.0], [1000, "NaN"]]
+    async with server.get(f"{base}/points.csv", params={"metric": "loss"}) as response:
+        lines = (await response.text()).splitlines()
+    assert (len(lines), lines[0].split(",")[-1], lines[-1].split(",")[-1]) == (STEPS + 2, "value", "NaN")
+
+
+async def test_restarts_and_profiles_stand_at_their_steps(tmp_path: Path) -> None:
+    def step(number: int, t: float, attempt: int) -> Record:
+        payload = {"job_name": "job", "step_count": number, "step_start_time": t}
+        return Record("event", t, "goodput", attempt=attempt, payload=payload)
+
+    store = open_store(str(tmp_path / "runs"))
+    put_run(store, "trained")
+    profiles = [Record("session", 50.5, "a0-n1"), Record("session", 70.0, "a0-s70", step=70)]
+    put_records(store, "trained", "a0-r0-aaaaaaaa-00001", *(step(at, float(at), 0) for at in range(90)), *profiles)
+    put_records(store, "trained", "a1-r0-bbbbbbbb-00001", *(step(at, 100.0 + at, 1) for at in range(41, 90)))
+    settings = Settings(roots=(str(tmp_path / "runs"),), port=0)
+    async with serving(settings, ASSETS) as url, aiohttp.ClientSession(url) as client:
+        _, shown = await read(client, "/api/runs/runs/trained/metrics")
+    assert shown["starts"] == [{"t": 0.0, "step": 0}, {"t": 141.0, "step": 41}]
+    assert shown["sessions"] == {"a0-n1": {"t": 50.5, "step": 50}, "a0-s70": {"t": 70.0, "step": 70}}
 
 
 async def test_the_time_of_listed_runs(server: aiohttp.ClientSession, root: Path) -> None:

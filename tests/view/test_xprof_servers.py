@@ -13,7 +13,7 @@ from mldiagnostics_view import xprof_servers
 from mldiagnostics_view.endpoints.bodies import Body
 from mldiagnostics_view.server import serving
 from mldiagnostics_view.settings import Settings
-from support.command_line import CommandLine
+from support.programs.command_line import CommandLine
 from support.run_files import put_run
 from yarl import URL
 

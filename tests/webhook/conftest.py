@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics_kube.client import ApiClient
-from support.operating import Namespace
-from support.stage import Stage
+from mldiagnostics_kube.client.api_client import ApiClient
+from support.cluster.namespaces import Stage
+from support.cluster.operating import Namespace
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

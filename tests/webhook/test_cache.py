@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from cluster.envtest import apiserver
 from mldiagnostics_api.injection import OwnersUnknown
-from mldiagnostics_api.owners import ObjectReference
-from mldiagnostics_kube.apiserver import NotFound, path_to
-from mldiagnostics_kube.client import ApiClient
-from mldiagnostics_kube.informer import Backoff
+from mldiagnostics_api.workloads.owners import ObjectReference
+from mldiagnostics_kube.cache.informer import Backoff
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import NotFound, path_to
 from mldiagnostics_webhook.cache import MetadataCache, OwnerContext
 from mldiagnostics_webhook.telemetry import WebhookMetrics
-from support import builders, kinds
-from support.definitions import DEFINITIONS
-from support.metadata_server import metadata_server
-from support.operating import Namespace
-from support.reviews import job, jobset, namespace
-from support.stage import Stage
-from support.wire import wire_to
+from support.cluster import builders, kinds
+from support.cluster.definitions import DEFINITIONS
+from support.cluster.metadata_server import metadata_server
+from support.cluster.namespaces import Stage
+from support.cluster.operating import Namespace
+from support.cluster.reviews import job, jobset, namespace
+from support.servers.wire import wire_to
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

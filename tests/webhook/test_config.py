@@ -6,8 +6,8 @@ from cluster.certificates import make_certificates
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_api.variables import InjectionSettings
-from mldiagnostics_kube.settings import declared
+from mldiagnostics_api.workloads.variables import InjectionSettings
+from mldiagnostics_kube.process.settings import declared
 from mldiagnostics_webhook.config import WebhookConfig, load, reference
 
 VARIABLES = [setting.variable for setting in declared(WebhookConfig).values()]

@@ -4,7 +4,7 @@ from mldiagnostics_api.injection import DecisionKey, decision_key
 from mldiagnostics_webhook.cache import OwnerContext
 from mldiagnostics_webhook.decision_cache import CachedReview, DecisionCache
 from mldiagnostics_webhook.limits import DECISIONS
-from support.reviews import job, jobset, pod_of
+from support.cluster.reviews import job, jobset, pod_of
 
 REVIEW = CachedReview("cGF0Y2g=", "injected", "Injected", "", 0)
 CONTEXT = OwnerContext({"metadata": {"name": "ml"}}, (), ())

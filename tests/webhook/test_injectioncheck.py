@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics_kube.apiserver import NotFound
+from mldiagnostics_kube.client.apiserver import NotFound
 from mldiagnostics_webhook.injectioncheck import RunNotInjected, check
-from support.webhook_process import registered, webhook_process
+from support.cluster.webhook_process import registered, webhook_process
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.envtest import ApiServer
-    from mldiagnostics_kube.client import ApiClient
-    from support.stage import Stage
+    from mldiagnostics_kube.client.api_client import ApiClient
+    from support.cluster.namespaces import Stage
 
 pytestmark = pytest.mark.apiserver
 

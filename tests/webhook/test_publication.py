@@ -10,10 +10,10 @@ import pytest
 from mldiagnostics_api.publication import Publication
 from mldiagnostics_kube.certificates import pem
 from mldiagnostics_kube.certificates.authority import Lifetimes, new_authority
-from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.client.api_client import ApiClient
 from mldiagnostics_webhook.publication import PublicationReader
-from support.publications import PUBLICATION, account, empty_publication
-from support.wire import wire_to
+from support.cluster.publications import PUBLICATION, account, empty_publication
+from support.servers.wire import wire_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mldiagnostics.identity import run_id
 from mldiagnostics_api.names import INJECTION_ANNOTATION, OPT_IN_LABEL, RUN_ANNOTATION, RUN_LABEL
-from mldiagnostics_kube.apiserver import ClusterError, path_to
+from mldiagnostics_kube.client.apiserver import ClusterError, path_to
 from mldiagnostics_webhook.limits import CONNECTIONS, MAX_BODY_BYTES, MEMORY_LIMIT_BYTES
-from support import builders, kinds
-from support.reviews import LABEL
-from support.webhook_process import (
+from support.cluster import builders, kinds
+from support.cluster.reviews import LABEL
+from support.cluster.webhook_process import (
     CLUSTER_NAME,
     CONFIGURATIONS,
     DEADLINE_S,
@@ -25,15 +25,15 @@ from support.webhook_process import (
     registered,
     webhook_process,
 )
-from support.wire import wire_to
+from support.servers.wire import wire_to
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
     from cluster.envtest import ApiServer
-    from support.stage import Object, Stage
-    from support.webhook_process import Process
+    from support.cluster.namespaces import Object, Stage
+    from support.cluster.webhook_process import Process
 
 pytestmark = pytest.mark.apiserver
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import subprocess
 import sys
 import urllib.error
@@ -20,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from demo.kubectl import Kubectl, eventually
 from mldiagnostics_api.names import OPT_IN_LABEL, RUN_ANNOTATION
 from mldiagnostics_kube.certificates.authority import KeyPair, Lifetimes, issue, new_authority
+from support.suite.isolation import of_programs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,7 @@ def put(pair: KeyPair, folder: Path) -> None:
 def replica(kubeconfig: Path, certificates: Path, log: Path) -> Iterator[dict[str, int]]:
     """Run the webhook; yield its two ports by their names in the log."""
     environ = {
-        "PATH": os.environ["PATH"],
+        **of_programs(),
         "KUBECONFIG": str(kubeconfig),
         "MLDIAG_CERTIFICATE_FOLDER": str(certificates),
         "MLDIAG_CLUSTER_NAME": "test-cluster",

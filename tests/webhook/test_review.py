@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics_webhook.limits import MAX_VALUES
 from mldiagnostics_webhook.review import OtherReview, Review, Unreadable, encoded, permission, read
-from support.reviews import PODS, pod_of, review_of
-from support.reviews import encoded as body_of
+from support.cluster.reviews import PODS, pod_of, review_of
+from support.cluster.reviews import encoded as body_of
 
 POD = pod_of(None)
 JSON = st.recursive(

@@ -18,19 +18,19 @@ from hypothesis import strategies as st
 from mldiagnostics.identity import run_id
 from mldiagnostics_api.injection import MAX_POD_BYTES, InjectionSettings
 from mldiagnostics_api.publication import Publication
-from mldiagnostics_kube.client import ApiClient
-from mldiagnostics_kube.credentials import Credentials, fixed
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.credentials import Credentials, fixed
 from mldiagnostics_webhook.cache import MetadataCache
 from mldiagnostics_webhook.review_handler import LabelSource, ReviewHandler, ReviewResponse
 from mldiagnostics_webhook.telemetry import WebhookMetrics
-from support.builders import CREATED
-from support.metadata_server import metadata_server
-from support.reviews import LABEL, encoded, job, jobset, namespace, pod_of, review_of, spoiled
+from support.cluster.builders import CREATED
+from support.cluster.metadata_server import metadata_server
+from support.cluster.reviews import LABEL, encoded, job, jobset, namespace, pod_of, review_of, spoiled
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from support.metadata_server import MetadataServer
+    from support.cluster.metadata_server import MetadataServer
 
 JOBSETS, JOBS, NAMESPACES = "/apis/jobset.x-k8s.io/v1alpha2/jobsets", "/apis/batch/v1/jobs", "/api/v1/namespaces"
 REVIEWS = Path(__file__).parents[1] / "api/injection/reviews"

@@ -16,7 +16,7 @@ from mldiagnostics_webhook.limits import MAX_BODY_BYTES
 from mldiagnostics_webhook.review_handler import LabelSource, ReviewResponse
 from mldiagnostics_webhook.server import ReviewServer, target
 from mldiagnostics_webhook.telemetry import WebhookMetrics
-from support.reviews import encoded, pod_of, review_of
+from support.cluster.reviews import encoded, pod_of, review_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

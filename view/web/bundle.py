@@ -85,7 +85,8 @@ def _system_node() -> str | None:
 
 
 def _run(command: list[str], node: str) -> int:
-    cache = os.environ.get("MLDIAG_CACHE") or Path.home() / ".cache/mldiagnostics"
+    users = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    cache = os.environ.get("MLDIAG_CACHE") or Path(users) / "mldiagnostics"
     environment = {
         "npm_config_cache": str(Path(cache) / "npm"),
         "npm_config_update_notifier": "false",

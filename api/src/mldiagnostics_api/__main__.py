@@ -8,9 +8,9 @@ from typing import Any
 import yaml
 from typing_extensions import override
 
-from mldiagnostics_api.definition import DEFINITIONS
-from mldiagnostics_api.reference import reference_page
-from mldiagnostics_api.registration import rules, webhooks
+from mldiagnostics_api.manifests.definition import DEFINITIONS
+from mldiagnostics_api.manifests.reference import reference_page
+from mldiagnostics_api.manifests.registration import rules, webhooks
 
 DIRECTORIES = ("crds", "charts/mldiagnostics-connection-operator/files/crds")
 OF_WEBHOOK = Path("charts/mldiagnostics-injection-webhook/generated")
@@ -25,8 +25,8 @@ def generated() -> dict[Path, str]:
         files |= {Path(directory, f"{resource.definition_name}.yaml"): text for directory in DIRECTORIES}
         files[Path(f"docs/reference/{resource.kind.lower()}.md")] = reference_page(manifest)
     return files | {
-        OF_WEBHOOK / "webhooks.yaml": _yaml(webhooks(), "registration.py"),
-        OF_WEBHOOK / "rules.yaml": _yaml(rules(), "registration.py"),
+        OF_WEBHOOK / "webhooks.yaml": _yaml(webhooks(), "manifests/registration.py"),
+        OF_WEBHOOK / "rules.yaml": _yaml(rules(), "manifests/registration.py"),
     }
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from mldiagnostics_api.formats import optional_time
-from mldiagnostics_api.workloads import Object
+from mldiagnostics_api.workloads.kinds import Object
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,8 @@ class ConditionType(StrEnum):
     CAPTURED = "Captured"
     STORED = "Stored"
     COMPLETE = "Complete"
+    DIAGNOSED = "Diagnosed"
+    """Unknown while a diagnosis is pending; absent without one."""
 
 
 class MLRunPhase(StrEnum):

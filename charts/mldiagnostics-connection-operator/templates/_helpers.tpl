@@ -13,6 +13,17 @@ emptyDir: {sizeLimit: {{ $volume.temporarySize | quote }}}
 {{- end }}
 {{- end }}
 
+{{/* Replicas without a common storage would each have the files of the time when they led. */}}
+{{- define "mldiag.replicas" -}}
+{{- $volume := .Values.volume }}
+{{- $claimed := or $volume.existingClaim (and $volume.claim.enabled (has "ReadWriteMany" $volume.claim.accessModes)) }}
+{{- if not (kindIs "invalid" .Values.replicas) }}
+{{- int .Values.replicas }}
+{{- else }}
+{{- ternary 2 1 (or (not (empty $claimed)) (not (hasPrefix "volume://" .Values.policy.defaultStorage))) }}
+{{- end }}
+{{- end }}
+
 {{/*
 If only one node can mount the claim, the old pods must stop before the new ones start: otherwise the new pod waits for the
 volume and the old pod waits for the new one. A chart cannot read the access modes of an existing claim; a single replica
@@ -20,7 +31,7 @@ suggests ReadWriteOnce.
 */}}
 {{- define "mldiag.strategy" -}}
 {{- $volume := .Values.volume }}
-{{- $existing := and $volume.existingClaim (lt (int .Values.replicas) 2) }}
+{{- $existing := and $volume.existingClaim (lt (int (include "mldiag.replicas" .)) 2) }}
 {{- $made := and $volume.claim.enabled (not $volume.existingClaim) (not (has "ReadWriteMany" $volume.claim.accessModes)) }}
 {{- if .Values.strategy }}
 {{- toYaml .Values.strategy }}
@@ -47,7 +58,12 @@ suggests ReadWriteOnce.
 - {name: MLDIAG_LEASE_NAME, value: {{ include "mldiag.fullname" . }}}
 - {name: MLDIAG_HTTP_PORT, value: "8081"}
 - {name: MLDIAG_SHUTDOWN_GRACE_SECONDS, value: {{ .Values.shutdownGraceSeconds | quote }}}
+- name: MLDIAG_MEMORY_LIMIT
+  valueFrom: {resourceFieldRef: {containerName: operator, resource: limits.memory}}
 - {name: MLDIAG_IGNORE_MANAGED_ADDON, value: {{ .Values.ignoreManagedAddon | quote }}}
+{{- if include "mldiag.hasDiagnoses" . }}
+- {name: MLDIAG_DIAGNOSIS_JOB_FILE, value: /etc/mldiagnostics/diagnosis-job.json}
+{{- end }}
 {{- with (include "mldiag.view" . | fromYaml).url }}
 - {name: MLDIAG_VIEW_URL, value: {{ . | replace "$" "$$" | quote }}}
 {{- end }}

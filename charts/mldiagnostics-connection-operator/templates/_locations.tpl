@@ -1,5 +1,5 @@
 {{/*
-CEL of the admission policies for one storageLocation, as mldiagnostics_api.location and .policy decide: the policy defines
+CEL of the admission policies for one storageLocation, as mldiagnostics_api.captures.location and .policy decide: the policy defines
 the variable `location` (empty: not set) before these variables, and `writers`, the namespaces that must allow it, after them.
 */}}
 {{- define "mldiag.locationVariables" -}}

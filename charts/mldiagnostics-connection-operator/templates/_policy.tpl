@@ -1,5 +1,5 @@
 {{/*
-Policy document of the operator (mldiagnostics_api.policy): the value `policy` without keys that are null, because some
+Policy document of the operator (mldiagnostics_api.captures.policy): the value `policy` without keys that are null, because some
 versions of Helm remove these from the values of a chart with a parent.
 */}}
 {{- define "mldiag.policy" -}}

@@ -8,7 +8,7 @@ import sys
 TRACEBACK = "MLDIAG_TRACEBACK"
 """Environment variable: any value shows the traceback of an unexpected error."""
 
-EXTRAS = ("gcs", "xprof")
+EXTRAS = ("gcs", "mcp", "xprof")
 """Extras of the command line, named instead of the SDK's."""
 
 _INTERRUPTED = 130

@@ -13,10 +13,11 @@ from mldiagnostics.goodput.load_reports import ReportQuery, read
 from mldiagnostics.goodput.location import CLOUD_LOGGING
 from mldiagnostics.goodput.options import exclusions
 from mldiagnostics.goodput.report import as_json
+from mldiagnostics.runs.run_goodput import goodput_log
+from mldiagnostics.runs.waiting import waiting_files
 
-from mldiagnostics_cli.output import as_text, has_colour, show, terminal_width
+from mldiagnostics_cli.output import as_text, has_colour, note, show, terminal_width
 from mldiagnostics_cli.runs.opening import open_source
-from mldiagnostics_cli.sources import goodput_log
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,8 +118,10 @@ def _reports(
                 found += read([reference], query, job=job, logger=logger)
                 continue
             run = source.find(reference)
+            if waiting := waiting_files(run) if run.document else "":
+                note(f"{run.name or run.run_id}: {waiting}")
             with source.fetched(run) as row:
-                reports = read([goodput_log(row)], query, job=job, logger=logger)
+                reports = read([goodput_log(row)], replace(query, row=row), job=job, logger=logger)
             is_copy = row.directory != run.directory
             found += [(replace(report, name=run.name) if is_copy else report, view) for report, view in reports]
     return found

@@ -8,9 +8,11 @@ import click
 
 from mldiagnostics_cli.commands.capture import capture
 from mldiagnostics_cli.commands.completion import completion
+from mldiagnostics_cli.commands.diagnose import diagnose
 from mldiagnostics_cli.commands.doctor import doctor
 from mldiagnostics_cli.commands.explain import explain
 from mldiagnostics_cli.commands.goodput import goodput
+from mldiagnostics_cli.commands.mcp import mcp
 from mldiagnostics_cli.commands.options import PROGRAM_SETTINGS, examples
 from mldiagnostics_cli.commands.profiles import profiles
 from mldiagnostics_cli.commands.runs import runs
@@ -49,7 +51,21 @@ def program() -> None:
     """Diagnose machine-learning runs: list and compare them, account for their time, profile their hosts."""
 
 
-for command in (capture, completion, doctor, explain, goodput, profiles, runs, trace, view, xprof, xprofiler):
+for command in (
+    capture,
+    completion,
+    diagnose,
+    doctor,
+    explain,
+    goodput,
+    mcp,
+    profiles,
+    runs,
+    trace,
+    view,
+    xprof,
+    xprofiler,
+):
     program.add_command(command)
 
 

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+from glob import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError, NotStored
-from mldiagnostics.goodput.log import open_log
-from mldiagnostics.layout import REPORTED_DIR, RUN_RECORD
+from mldiagnostics.layout import RUN_RECORD
 from mldiagnostics.locations import local_path
-from mldiagnostics.runs import RunRow, find_run, list_runs
+from mldiagnostics.runs import RunRow, list_runs
+from mldiagnostics.runs.finding import find_run_with_ranks
+from mldiagnostics.runs.reference import NamedRun, meant_runs
 from mldiagnostics.store import open_store
 
-__all__ = ["check_root", "find", "goodput_log", "is_directory", "is_on_volume"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mldiagnostics.runs.run_record import RecordedRun
+
+__all__ = ["check_root", "find", "is_directory", "is_on_volume", "several"]
 
 _VOLUME = "volume://"
 _SHOWN = 5
 """So many of the possible runs are named in a message."""
+_ID_LENGTH, _ID_SHOWN = 64, 16
 
 
-def find(storage: str, run: str) -> RunRow:
-    """Return the run that a user means.
+def find(storage: str, run: str, *, shortest_prefix: int = 1) -> RecordedRun:
+    """Return the run that a user means, with its processes.
 
     Args:
         storage: Root of the runs: a path or URL.
         run: Id of the run or its beginning, its name, or its directory.
+        shortest_prefix: Characters that the beginning of an id has at least.
 
     Raises:
         ConfigurationError: No run or several runs are meant.
@@ -31,22 +41,40 @@ def find(storage: str, run: str) -> RunRow:
     """
     if is_directory(run):
         root, _, folder = run.rstrip("/").rpartition("/")
-        return find_run(root or ("/" if run.startswith("/") else "."), folder)
+        return _read(root or ("/" if run.startswith("/") else "."), folder)
     folders = sorted(open_store(storage).folders())
-    ids = [run] if run in folders else [folder for folder in folders if run and folder.startswith(run)]
-    if not ids:
-        ids = [Path(row.directory).name for row in list_runs(storage) if row.name == run]
-    if not ids:
+    if run in folders:
+        return find_run_with_ranks(storage, run)
+    named = [_named(row) for row in list_runs(storage, name=escape(run))]
+    begun = [NamedRun(folder, frozenset(), folder) for folder in folders if folder not in {each.key for each in named}]
+    found = meant_runs(run, [*named, *begun], shortest_prefix=shortest_prefix)
+    if not found:
         check_root(storage)
         raise ConfigurationError(
             f"{run}: no run in {storage} has this name, or an id that starts so; "
             f"`mldiag runs list --storage {storage}` shows the runs"
         )
-    if len(ids) > 1:
-        shown = ", ".join(each[:16] for each in ids[:_SHOWN])
-        more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
-        raise ConfigurationError(f"{run}: {len(ids)} runs in {storage} are meant: {shown}{more}; give the id of one")
-    return find_run(storage, ids[0])
+    if len(found) > 1:
+        raise several(run, storage, [each.key for each in found], "give the id of one")
+    return find_run_with_ranks(storage, found[0].key)
+
+
+def several(run: str, place: str, meant: Sequence[str], remedy: str) -> ConfigurationError:
+    """Return the error for a word that means several runs."""
+    shown = ", ".join(each[:_ID_SHOWN] if len(each) == _ID_LENGTH else each for each in meant[:_SHOWN])
+    more = f" and {len(meant) - _SHOWN} more" if len(meant) > _SHOWN else ""
+    return ConfigurationError(f"{run}: {len(meant)} runs in {place} are meant: {shown}{more}; {remedy}")
+
+
+def _named(row: RunRow) -> NamedRun:
+    return NamedRun(row.run_id, frozenset({row.name}), Path(row.directory).name)
+
+
+def _read(root: str, folder: str) -> RecordedRun:
+    """Return the run in one directory, never another one whose id begins with its name."""
+    if folder not in open_store(root).folders():
+        raise ConfigurationError(f"{root}/{folder}: no such directory; `mldiag runs list` shows those of the runs")
+    return find_run_with_ranks(root, folder)
 
 
 def check_root(storage: str) -> None:
@@ -71,12 +99,6 @@ def is_directory(run: str) -> bool:
 def is_on_volume(location: str) -> bool:
     """Return whether a location is one of the operator's volume, as a cluster shows it."""
     return location.startswith(_VOLUME)
-
-
-def goodput_log(run: RunRow) -> str:
-    """Return the goodput log of a run: its own records, else those that it has reported to the control plane."""
-    reported = f"{run.directory}/{REPORTED_DIR}"
-    return run.directory if open_log(run.directory).exists() or not open_log(reported).exists() else reported
 
 
 def _has_record(storage: str) -> bool:

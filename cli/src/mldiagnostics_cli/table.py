@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mldiagnostics.text.terminal import printable
 
+from mldiagnostics_cli.values import DASH
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -34,6 +36,8 @@ class TableColumn(Generic[T]):
         text: Returns the cell of a row.
         is_wide: Whether only `-o wide` shows it.
         is_number: Whether cells are aligned on the right.
+        is_optional: Whether the column is left out if no row has a value.
+        is_whole: Whether its cells are never cut; the last columns are left out first.
         colours: Colours of cells by their first word.
     """
 
@@ -41,6 +45,8 @@ class TableColumn(Generic[T]):
     text: Callable[[T], str]
     is_wide: bool = False
     is_number: bool = False
+    is_optional: bool = False
+    is_whole: bool = False
     colours: Mapping[str, str] | None = None
 
 
@@ -64,10 +70,12 @@ def table(
         at_least: Widths of the columns that were printed before.
         heading: Whether the first line has the titles.
     """
+    rows = list(rows)
+    columns = [each for each in columns if not each.is_optional or any(each.text(row) != DASH for row in rows)]
     lines = _cells(rows, columns)
     widths = _widths(lines, at_least)
     if width is not None:
-        widths = _fitted(widths, width)
+        widths = _fitted(widths, width, [column.is_whole for column in columns])
         columns, lines = columns[: len(widths)], [cells[: len(widths)] for cells in lines]
     return [
         _line(cells, widths, columns, colour=colour and number > 0)
@@ -124,16 +132,19 @@ def _widths(lines: Sequence[Sequence[str]], at_least: Sequence[int]) -> list[int
     return [max(pair) for pair in zip(widths, at_least, strict=True)] if at_least else widths
 
 
-def _fitted(widths: Sequence[int], width: int) -> list[int]:
+def _fitted(widths: Sequence[int], width: int, whole: Sequence[bool]) -> list[int]:
     """Return the widths of the columns that fit the terminal.
 
-    The widest columns shrink, never below the narrowest; then the last ones are left out.
+    The widest columns that may be cut shrink, never below the narrowest; then the last ones are left out.
     """
     for count in range(len(widths), 0, -1):
         fitted = list(widths[:count])
         excess = sum(fitted) + GAP * (count - 1) - width
-        while excess > 0 and max(fitted) > NARROWEST:
-            fitted[fitted.index(max(fitted))] -= 1
+        elastic = [place for place in range(count) if not whole[place]]
+        while excess > 0 and (widest := max(elastic, key=fitted.__getitem__, default=None)) is not None:
+            if fitted[widest] <= NARROWEST:
+                break
+            fitted[widest] -= 1
             excess -= 1
         if excess <= 0:
             return fitted

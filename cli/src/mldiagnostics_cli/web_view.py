@@ -65,7 +65,7 @@ def _default_sources(environment: Mapping[str, str]) -> tuple[str, ...]:
         return (DEFAULT_STORAGE,)
     import asyncio  # noqa: PLC0415 - only where there are no files
 
-    from mldiagnostics_kube.credentials import find_access  # noqa: PLC0415 - as above
+    from mldiagnostics_kube.client.credentials import find_access  # noqa: PLC0415 - as above
 
     try:
         asyncio.run(find_access(environment))

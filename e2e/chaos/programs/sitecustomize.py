@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 with suppress(ImportError):
-    from mldiagnostics_kube import clock
+    from mldiagnostics_kube.process import clock
 
     OFFSET = Path("/var/lib/mldiagnostics/clock-offset")
     now, nanoseconds = clock.utc_now, time.time_ns

@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from mldiagnostics_kube.apiserver import ClusterError, Conflict, NotFound, path_to
-from mldiagnostics_kube.client import ApiClient
-from mldiagnostics_kube.clock import Clock, utc_now
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import ClusterError, Conflict, NotFound, path_to
+from mldiagnostics_kube.process.clock import Clock, utc_now
 
 _log: Final = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ import os
 import sys
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_kube import logs
+from mldiagnostics_kube.process import logs
 
 from mldiagnostics_operator import config, replica
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.text.terminal import printable
 from mldiagnostics_api import names
-from mldiagnostics_kube.apiserver import ClusterError, NamespaceTerminating, Unavailable, path_to
-from mldiagnostics_kube.retry import retry
+from mldiagnostics_kube.client.apiserver import ClusterError, NamespaceTerminating, Unavailable, path_to
+from mldiagnostics_kube.process.retry import retry
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from mldiagnostics_api.resources import Resource
     from mldiagnostics_api.v1alpha1 import ObjectMeta
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
 
 _log: Final = logging.getLogger(__name__)
 

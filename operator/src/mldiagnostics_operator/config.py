@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Annotated
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_api.policy import Policy
-from mldiagnostics_kube import settings
-from mldiagnostics_kube.policy_file import read_policy
-from mldiagnostics_kube.settings import Setting
+from mldiagnostics_api.captures.policy import Policy
+from mldiagnostics_kube.installation.policy_file import read_policy
+from mldiagnostics_kube.process import settings
+from mldiagnostics_kube.process.settings import Setting
+
+from mldiagnostics_operator.diagnoses.job import JobTemplate, read_template
 
 
 def _address(raw: str) -> str:
@@ -114,6 +116,14 @@ class OperatorConfig:
         ),
     ] = False
 
+    diagnosis_job: Annotated[
+        JobTemplate | None,
+        Setting(
+            "MLDIAG_DIAGNOSIS_JOB_FILE",
+            "JSON file with the template of the Jobs that diagnose captures. Empty: no diagnoses.",
+            read_template,
+        ),
+    ] = None
     view_url: Annotated[
         str,
         Setting(
@@ -138,6 +148,15 @@ class OperatorConfig:
             settings.whole_number,
         ),
     ] = 1000
+    memory_limit: Annotated[
+        int | None,
+        Setting(
+            "MLDIAG_MEMORY_LIMIT",
+            "Memory limit of the container in bytes (resourceFieldRef), of which reports take at most a fifth. Empty: "
+            "that of the chart's default values.",
+            settings.whole_number,
+        ),
+    ] = None
     control_plane: Annotated[
         bool,
         Setting("MLDIAG_CONTROL_PLANE", "`true`: the leader serves the control-plane API to SDKs.", settings.switch),

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from mldiagnostics_api.resources import Resource
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
 
     from mldiagnostics_operator.config import OperatorConfig
     from mldiagnostics_operator.run_exchange import RunExchange
@@ -24,25 +24,11 @@ Observe = Callable[[Mapping[str, Any], Event], None]
 
 
 class Controller(Protocol):
-    """The work on one resource, from the start of a leadership to its end."""
+    """Work from the start of a leadership to its end."""
 
     @property
     def name(self) -> str:
         """Name of the work in logs."""
-
-    @property
-    def resource(self) -> Resource | None:
-        """The resource whose objects are observed; None if it follows them itself."""
-
-    @property
-    def field_selector(self) -> str:
-        """Which of its objects are observed; empty: all."""
-
-    def observe(self, body: Mapping[str, Any], event: Event) -> None:
-        """Accept an event of the watch and return at once; events may be repeated."""
-
-    def reset(self) -> None:
-        """Stop the work on all objects: their definition was removed, and they with it."""
 
     async def run(self) -> None:
         """Work until cancelled; a return or an exception ends the leadership."""
@@ -54,12 +40,27 @@ class Controller(Protocol):
         """Return when no work is in progress."""
 
 
-class ControllerFactory(Protocol):
-    """A class of controllers, from which each leadership makes one."""
+@runtime_checkable
+class WatchingController(Controller, Protocol):
+    """The work on one resource, whose objects the leader watches for it."""
 
     @property
-    def resource(self) -> Resource | None:
-        """The resource that must be installed before a replica leads."""
+    def resource(self) -> Resource:
+        """The resource whose objects are observed."""
+
+    @property
+    def field_selector(self) -> str:
+        """Which of its objects are observed; empty: all."""
+
+    def observe(self, body: Mapping[str, Any], event: Event) -> None:
+        """Accept an event of the watch and return at once; events may be repeated."""
+
+    def reset(self) -> None:
+        """Stop the work on all objects: their definition was removed, and they with it."""
+
+
+class ControllerFactory(Protocol):
+    """A class of controllers, from which each leadership makes one."""
 
     def __call__(
         self,

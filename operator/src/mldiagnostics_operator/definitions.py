@@ -7,7 +7,7 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from mldiagnostics_kube.apiserver import ClusterError, NotFound, path_to
+from mldiagnostics_kube.client.apiserver import ClusterError, NotFound, path_to
 
 from mldiagnostics_operator.preflight import missing_resource
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from mldiagnostics_api.resources import Resource
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
 
 _log: Final = logging.getLogger(__name__)
 

@@ -7,18 +7,18 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from mldiagnostics_kube.apiserver import ClusterError
+from mldiagnostics_kube.client.apiserver import ClusterError
 
-from mldiagnostics_operator.controller import WatchedResource
+from mldiagnostics_operator.controller import WatchedResource, WatchingController
 from mldiagnostics_operator.definitions import Definitions
-from mldiagnostics_operator.freshness import Freshness
 from mldiagnostics_operator.probes import ReplicaStage
+from mldiagnostics_operator.watch_lag import WatchLag
 from mldiagnostics_operator.watching import list_versions, watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
 
     from mldiagnostics_operator.controller import Controller, Event
     from mldiagnostics_operator.definitions import Uids
@@ -46,9 +46,9 @@ class Leader:
         self._namespaces = namespaces
         self._health = health
         self._telemetry = telemetry
-        self._watched = [(controller, controller.resource) for controller in controllers if controller.resource]
-        self._definitions = Definitions(cluster, [resource for _, resource in self._watched])
-        self._freshness = Freshness()
+        self._watched = [controller for controller in controllers if isinstance(controller, WatchingController)]
+        self._definitions = Definitions(cluster, [controller.resource for controller in self._watched])
+        self._lag = WatchLag()
 
     def start(self, *, watch_started: Callable[[], None]) -> dict[str, asyncio.Future[Any]]:
         """Start the work and return its tasks by name.
@@ -73,17 +73,17 @@ class Leader:
     async def _watch(self, started: Callable[[], None]) -> None:
         watched = [
             WatchedResource(
-                resource=resource,
+                resource=controller.resource,
                 field_selector=controller.field_selector,
                 observe=partial(self._observe, controller),
             )
-            for controller, resource in self._watched
+            for controller in self._watched
         ]
         while True:
             uids = await self._definitions.until_installed(self._report_installed)
             await self._watch_until_replaced(uids, watched, started)
             _log.warning("A custom resource was removed or replaced, and its objects with it: watching anew")
-            for controller, _ in self._watched:
+            for controller in self._watched:
                 controller.reset()
 
     async def _watch_until_replaced(
@@ -109,8 +109,8 @@ class Leader:
         if self._health.stage in (ReplicaStage.LEADING, ReplicaStage.WAITING):
             self._health.stage = ReplicaStage.LEADING if installed else ReplicaStage.WAITING
 
-    def _observe(self, controller: Controller, body: Mapping[str, Any], event: Event) -> None:
-        self._freshness.observe(body, event)
+    def _observe(self, controller: WatchingController, body: Mapping[str, Any], event: Event) -> None:
+        self._lag.observe(body, event)
         controller.observe(body, event)
 
     async def _measure_lag(self) -> None:
@@ -119,12 +119,14 @@ class Leader:
             await asyncio.sleep(_LAG_CHECK_S)
             listed: dict[str, str] = {}
             try:
-                for controller, resource in self._watched:
-                    listed |= await list_versions(self._cluster, resource, controller.field_selector, self._namespaces)
+                for controller in self._watched:
+                    listed |= await list_versions(
+                        self._cluster, controller.resource, controller.field_selector, self._namespaces
+                    )
             except ClusterError:
-                self._freshness.reset()
+                self._lag.reset()
                 lag_s = 0.0
             else:
-                lag_s = self._freshness.compare(listed, asyncio.get_running_loop().time())
+                lag_s = self._lag.compare(listed, asyncio.get_running_loop().time())
             self._health.watch_lag_s = lag_s
             self._telemetry.watch_lag(lag_s)

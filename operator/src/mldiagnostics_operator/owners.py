@@ -8,16 +8,16 @@ from collections import defaultdict
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from mldiagnostics_api.owners import missing_owners, owner_chain, reduced
-from mldiagnostics_api.workloads import KINDS_WITH_POSITIONS, workload_of
-from mldiagnostics_kube.apiserver import NotFound, RequestRejected, path_to
+from mldiagnostics_api.workloads.kinds import KINDS_WITH_POSITIONS, workload_of
+from mldiagnostics_api.workloads.owners import missing_owners, owner_chain, reduced
+from mldiagnostics_kube.client.apiserver import NotFound, RequestRejected, path_to
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
-    from mldiagnostics_api.owners import ObjectReference
-    from mldiagnostics_api.workloads import Object, WorkloadKind
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_api.workloads.kinds import Object, WorkloadKind
+    from mldiagnostics_api.workloads.owners import ObjectReference
+    from mldiagnostics_kube.client.api_client import ApiClient
 
     T = TypeVar("T")
     Keep = Callable[[dict[str, Any]], T]

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from mldiagnostics_api.resources import CONNECTIONS, Resource
-from mldiagnostics_kube.apiserver import NotFound, path_to
-from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import NotFound, path_to
 
 ADDON_NAMESPACE: Final = "gke-managed-mldiagnostics"
 """GKE's system namespace of its managed ML Diagnostics add-on."""

@@ -11,17 +11,18 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, Final
 
-from mldiagnostics_kube import http
-from mldiagnostics_kube.apiserver import ClusterError
-from mldiagnostics_kube.client import ApiClient
-from mldiagnostics_kube.clock import Clock, utc_now
-from mldiagnostics_kube.cluster_name import cluster_name
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import ClusterError
+from mldiagnostics_kube.installation.cluster_name import cluster_name
 from mldiagnostics_kube.lease import Leadership, LeaseTiming
+from mldiagnostics_kube.process.clock import Clock, utc_now
+from mldiagnostics_kube.serving import http
 
 from mldiagnostics_operator import preflight
 from mldiagnostics_operator.captures.controller import CaptureController
 from mldiagnostics_operator.config import OperatorConfig
 from mldiagnostics_operator.controller import ControllerFactory
+from mldiagnostics_operator.diagnoses.controller import DiagnosisController
 from mldiagnostics_operator.leader import Leader
 from mldiagnostics_operator.probes import OperatorHealth, ReplicaStage
 from mldiagnostics_operator.run_exchange import RunExchange
@@ -31,7 +32,7 @@ from mldiagnostics_operator.telemetry import OperatorMetrics
 
 _log: Final = logging.getLogger(__name__)
 
-CONTROLLERS: Final[Sequence[ControllerFactory]] = (CaptureController, RunController)
+CONTROLLERS: Final[Sequence[ControllerFactory]] = (CaptureController, DiagnosisController, RunController)
 """The work of a leader; a new kind of work is one more entry."""
 
 _RETRY_S: Final = 5.0
@@ -144,8 +145,7 @@ class Replica:
         _log.info("The cluster's name is %s", name)
 
     async def _check_installed(self) -> str | None:
-        needed = [each.resource for each in CONTROLLERS if each.resource]
-        return await preflight.missing_resource(self._cluster, needed)
+        return await preflight.missing_resource(self._cluster, [CaptureController.resource])
 
     async def _check_unmanaged(self) -> str | None:
         addon = None if self._config.ignore_managed_addon else await preflight.managed_addon(self._cluster)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, Protocol
 
-from mldiagnostics_api.reported import RunKey
+from mldiagnostics_api.reports.reported_run import RunKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from mldiagnostics_api.reported import ReportedRun
-    from mldiagnostics_api.v1alpha1 import RunSession
+    from mldiagnostics_api.reports.reported_run import ReportedRun
+    from mldiagnostics_api.v1alpha1 import RunFinding, RunSession
 
 MAX_RUNS: Final = 1024
 """Runs whose newest sessions are kept until their status has them."""
@@ -29,7 +29,7 @@ class RunReports(Protocol):
 
 
 class RunExchange:
-    """Captures read the reports of runs, and runs read the sessions of captures.
+    """Captures read reports of runs, and runs sessions and findings of captures.
 
     Used by one event loop; no method waits.
     """
@@ -37,6 +37,7 @@ class RunExchange:
     def __init__(self, reports: RunReports | None = None) -> None:
         self.reports = reports
         self._sessions: OrderedDict[RunKey, dict[str, RunSession]] = OrderedDict()
+        self._findings: OrderedDict[RunKey, Sequence[RunFinding]] = OrderedDict()
         self._subscribers: list[Callable[[RunKey], None]] = []
 
     def reported_in(self, namespace: str) -> list[ReportedRun]:
@@ -64,6 +65,19 @@ class RunExchange:
         """Return the newest sessions of captures of a run."""
         return tuple(self._sessions.get(key, {}).values())
 
+    def note_findings(self, key: RunKey, findings: Sequence[RunFinding]) -> None:
+        """Note the findings of a diagnosed capture in one of its runs."""
+        self._findings[key] = findings
+        self._findings.move_to_end(key)
+        if len(self._findings) > MAX_RUNS:
+            self._findings.popitem(last=False)
+        for changed in self._subscribers:
+            changed(key)
+
+    def findings(self, key: RunKey) -> Sequence[RunFinding]:
+        """Return the findings of the newest diagnosed capture of a run, if one is known."""
+        return self._findings.get(key, ())
+
     def subscribe(self, changed: Callable[[RunKey], None]) -> None:
-        """Call a function with the key of each run that has a new session."""
+        """Call a function with the key of each run that has a new session or new findings."""
         self._subscribers.append(changed)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from mldiagnostics_kube.apiserver import (
+from mldiagnostics_kube.client.apiserver import (
     JSON_PATCH,
     NOT_PERMITTED,
     ClusterError,
@@ -18,7 +18,7 @@ from mldiagnostics_kube.apiserver import (
     Unavailable,
     path_to,
 )
-from mldiagnostics_kube.retry import retry
+from mldiagnostics_kube.process.retry import retry
 from pydantic import BaseModel
 
 from mldiagnostics_operator.announcements import Announcement, announce
@@ -27,8 +27,8 @@ from mldiagnostics_operator.coalescer import Coalescer
 if TYPE_CHECKING:
     from mldiagnostics_api.resources import Resource
     from mldiagnostics_api.v1alpha1 import ObjectMeta
-    from mldiagnostics_kube.client import ApiClient
-    from mldiagnostics_kube.clock import Clock
+    from mldiagnostics_kube.client.api_client import ApiClient
+    from mldiagnostics_kube.process.clock import Clock
 
     from mldiagnostics_operator.telemetry import OperatorMetrics
 

@@ -12,8 +12,8 @@ from mldiagnostics.errors import StoreError, StoreUnreachable
 from mldiagnostics.store import open_store
 from mldiagnostics.store.local import LocalStore
 from mldiagnostics.store.model import HEAD_BYTES
-from mldiagnostics_api.location import Medium
-from mldiagnostics_kube.retry import retry
+from mldiagnostics_api.captures.location import Medium
+from mldiagnostics_kube.process.retry import retry
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Container, Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.store import Data, Entry, Store, Stored
     from mldiagnostics.store.model import Condition
-    from mldiagnostics_api.location import Location
+    from mldiagnostics_api.captures.location import Location
 
 T = TypeVar("T")
 

@@ -3,8 +3,8 @@
 import sys
 from typing import Final, Self
 
-from mldiagnostics_kube import metrics
-from mldiagnostics_kube.metrics import MetricSpec
+from mldiagnostics_kube.process import metrics
+from mldiagnostics_kube.process.metrics import MetricSpec
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector, generate_latest
 
 from mldiagnostics_operator.control_plane.telemetry import ControlPlaneMetrics

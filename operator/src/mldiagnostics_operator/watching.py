@@ -7,8 +7,8 @@ from typing import Any, Final, cast
 import kopf
 from mldiagnostics_api import names
 from mldiagnostics_api.resources import Resource
-from mldiagnostics_kube.apiserver import path_to
-from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import path_to
 
 from mldiagnostics_operator import handlers
 from mldiagnostics_operator.controller import WatchedResource

@@ -86,7 +86,7 @@ def announce(message: str) -> None:
 
 def _safe(message: str) -> str:
     """Return the message without control characters and credentials."""
-    if "://" in message and "@" in message:
+    if "://" in message:
         from mldiagnostics.text.redaction import redact  # noqa: PLC0415 - rarely needed
 
         message = redact(message)

@@ -1,6 +1,7 @@
 """Names of files and directories: those that XProf expects, and unique ones.
 
-A log directory holds `plugins/profile/<session>/<stem>.xplane.pb` and `capture.json` beside them. Names that go in
+A log directory holds `plugins/profile/<session>/<stem>.xplane.pb`, and `capture.json`, `<stem>.summary.json` and
+`diagnosis.json` beside them. Names that go in
 unchanged come out unchanged; a name that has to be altered carries a hash of the original, so that two names never
 become one silently.
 """
@@ -17,6 +18,10 @@ PROFILE_DIR = "plugins/profile"
 
 TRACE_SUFFIX = ".xplane.pb"
 CAPTURE_RECORD = "capture.json"
+SUMMARY_SUFFIX = ".summary.json"
+"""The summary of a host's trace, beside it."""
+DIAGNOSIS_RECORD = "diagnosis.json"
+"""The findings of a session, beside its traces."""
 RUN_RECORD = "run.json"
 RECORDS_DIR = "records"
 """Directory of a run's records, below the run's directory."""
@@ -103,6 +108,16 @@ def trace_key(session: str, stem: str) -> str:
 def capture_record_key(session: str) -> str:
     """Return the key of the session's `capture.json`."""
     return f"{session_prefix(session)}/{CAPTURE_RECORD}"
+
+
+def summary_key(session: str, stem: str) -> str:
+    """Return the key of the summary of one host's trace."""
+    return f"{session_prefix(session)}/{sanitize(stem)}{SUMMARY_SUFFIX}"
+
+
+def diagnosis_key(session: str) -> str:
+    """Return the key of the session's `diagnosis.json`."""
+    return f"{session_prefix(session)}/{DIAGNOSIS_RECORD}"
 
 
 def is_trace(key: str) -> bool:

@@ -1,4 +1,4 @@
-from mldiagnostics.goodput.event_payloads import short_text
+from mldiagnostics.goodput.events.payloads import short_text
 from mldiagnostics_api.disruptions.causes import CAUSES, DisruptionCause, goodput_name
 
 

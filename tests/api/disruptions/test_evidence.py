@@ -7,8 +7,8 @@ import pytest
 from mldiagnostics_api.disruptions import CreationFailure, event_evidence, node_evidence, workload_evidence
 from mldiagnostics_api.disruptions.causes import DisruptionCause as Cause
 from mldiagnostics_api.formats import format_time
-from support import builders as a
-from support.recorded_runs import recorded
+from support.cluster import builders as a
+from support.cluster.recorded_runs import recorded
 
 SEEN = datetime(2026, 4, 24, 4, 0, tzinfo=UTC)
 TIME = SEEN - timedelta(seconds=30)

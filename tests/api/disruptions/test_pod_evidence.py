@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from mldiagnostics_api.disruptions import pod_evidence
 from mldiagnostics_api.disruptions.causes import DisruptionCause as Cause
 from mldiagnostics_api.formats import format_time
-from support import builders as a
-from support.recorded_runs import recorded
+from support.cluster import builders as a
+from support.cluster.recorded_runs import recorded
 
 START = datetime(2026, 4, 24, 3, 4, 5, tzinfo=UTC)
 

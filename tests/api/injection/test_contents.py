@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from mldiagnostics_api.injection import Injection, InjectionSettings, decide
-from support import admission
-from support import builders as a
+from support.cluster import admission
+from support.cluster import builders as a
 
 SETTINGS = InjectionSettings(
     cluster="c1", control_plane_url="https://control", control_plane_ca="PEM", profiler_port=9012

@@ -22,10 +22,10 @@ from mldiagnostics_api.injection import (
     decide,
     patch,
 )
-from mldiagnostics_api.matching import MatchReason
-from mldiagnostics_api.owners import lone_run, owner_chain
-from support import admission
-from support import builders as a
+from mldiagnostics_api.workloads.matching import MatchReason
+from mldiagnostics_api.workloads.owners import lone_run, owner_chain
+from support.cluster import admission
+from support.cluster import builders as a
 
 Object = dict[str, Any]
 

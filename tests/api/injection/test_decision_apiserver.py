@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from mldiagnostics_api.injection import InjectionSettings, controller_of, decide, patch
-from mldiagnostics_api.owners import owner_chain
-from support import admission
-from support import builders as a
-from support.impersonation import Answer, Requests
+from mldiagnostics_api.workloads.owners import owner_chain
+from support.cluster import admission
+from support.cluster import builders as a
+from support.cluster.impersonation import Answer, Requests
 
 if TYPE_CHECKING:
     from cluster.envtest import ApiServer

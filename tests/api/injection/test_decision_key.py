@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics_api.injection import InjectionSettings, controller_of, decide, decision_key, patch
-from mldiagnostics_api.owners import owner_chain
-from support import admission
-from support import builders as a
-from support.admission import LABELLED
+from mldiagnostics_api.workloads.owners import owner_chain
+from support.cluster import admission
+from support.cluster import builders as a
+from support.cluster.admission import LABELLED
 
 Object = dict[str, Any]
 Situation = tuple[a.World, Object]

@@ -18,7 +18,7 @@ from mldiagnostics_api.names import (
     RUN_CREATED_ANNOTATION,
     RUN_LABEL,
 )
-from support.recordings import CLUSTER, FOLDER, NAMESPACE, Object, decided, injected, recorded
+from support.cluster.recordings import CLUSTER, FOLDER, NAMESPACE, Object, decided, injected, recorded
 
 WORKLOADS = {
     "cronjob": "Job cronjob-29920728",

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from mldiagnostics_api import names
 from mldiagnostics_api.injection import InjectionReason, InjectionSettings
-from mldiagnostics_api.matching import MatchReason
-from mldiagnostics_api.owners import WorkloadRun
-from mldiagnostics_api.variables import InjectedIdentity, variable_names, variables
-from mldiagnostics_api.workloads import WORKLOADS, WorkloadKind
-from support import builders as a
+from mldiagnostics_api.workloads.kinds import WORKLOADS, WorkloadKind
+from mldiagnostics_api.workloads.matching import MatchReason
+from mldiagnostics_api.workloads.owners import WorkloadRun
+from mldiagnostics_api.workloads.variables import InjectedIdentity, variable_names, variables
+from support.cluster import builders as a
 
 PAGE = (Path(__file__).parents[3] / "docs/reference/injection.md").read_text(encoding="utf-8")
 OPTS_IN = {MatchReason.WORKLOAD_LABEL, MatchReason.POD_LABEL, MatchReason.NAMESPACE_LABEL}

@@ -7,8 +7,8 @@ import jsonpatch
 import pytest
 from mldiagnostics_api.injection import InjectionSettings, decide, patch
 from mldiagnostics_api.injection.model import InjectionReason, NotInjected
-from support import admission
-from support import builders as a
+from support.cluster import admission
+from support.cluster import builders as a
 
 
 def patch_of(pod: dict[str, Any]) -> list[dict[str, Any]]:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from mldiagnostics_api.names import RUN_ANNOTATION
-from support import environments
-from support.recordings import injected, recorded
+from support.cluster.recordings import injected, recorded
+from support.programs import environments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from mldiagnostics_api.lifecycle import Lifecycle, lifecycle
-from mldiagnostics_api.run_status import RunFacts, fold
+from mldiagnostics_api.runs.status import RunFacts, fold
 from mldiagnostics_api.v1alpha1 import MLRunStatus
-from mldiagnostics_api.workloads import workload_of
-from support.recorded_runs import recorded
+from mldiagnostics_api.workloads.kinds import workload_of
+from support.cluster.recorded_runs import recorded
 
 START = datetime(2026, 11, 22, 22, 0, tzinfo=UTC)
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics_cli.exit_codes import FAILED, INTERRUPTED, PARTIAL
-from support.profiler_process import profiler_process
-from support.terminals import in_terminal
+from support.programs.terminals import in_terminal
+from support.servers.profiler_process import profiler_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from support.command_line import CommandLine
-    from support.profiler_process import ProfilerProcess
+    from support.programs.command_line import CommandLine
+    from support.servers.profiler_process import ProfilerProcess
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +46,21 @@ def test_hosts_of_arguments_and_files_are_captured(mldiag: CommandLine, server: 
     assert trace.stat().st_size
     again = mldiag.failure("capture", "127.0.0.1", *options)
     assert "session: 'first' exists in" in again
+
+
+def test_the_verdict_follows_the_table_and_never_changes_the_result(
+    mldiag: CommandLine, server: ProfilerProcess
+) -> None:
+    options = [f"127.0.0.1:{server.port}", "--duration", "10ms"]
+    ended = mldiag.run("capture", *options, "--session", "first")
+    assert ended.code == 0, ended.err
+    lines = ended.out.splitlines()
+    assert lines[2] == ""  # after the heading and the row of the host
+    assert lines[3].startswith("session   first: ")
+    assert any(line.startswith("info      ") for line in lines)  # the trace of this server has no steps
+    silent = mldiag.run("capture", *options, "--session", "second", "--no-diagnosis")
+    assert len(silent.out.splitlines()) == 2
+    assert not (mldiag.folder / "profiles/plugins/profile/second/diagnosis.json").exists()
 
 
 def test_the_exit_code_says_how_many_hosts_were_captured(

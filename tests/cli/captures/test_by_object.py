@@ -13,21 +13,21 @@ from mldiagnostics_cli.cluster.connection import connect
 from mldiagnostics_cli.cluster.options import ClusterOptions
 from mldiagnostics_cli.exit_codes import INTERRUPTED, PARTIAL
 from mldiagnostics_cli.interruption import Interruption
-from mldiagnostics_kube.apiserver import Conflict, path_to
-from mldiagnostics_kube.failures import ClusterFailure
-from support.command_line import CommandLine
-from support.definitions import connection, connections, install
-from support.operating import Namespace, address, operating
-from support.profiler_servers import FakeProfiler
-from support.terminals import in_terminal
+from mldiagnostics_kube.client.apiserver import Conflict, path_to
+from mldiagnostics_kube.client.failures import ClusterFailure
+from support.cluster.definitions import connection, connections, install
+from support.cluster.operating import Namespace, address, operating
+from support.programs.command_line import CommandLine
+from support.programs.terminals import in_terminal
+from support.servers.profiler_servers import FakeProfiler
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
     from cluster.envtest import ApiServer
-    from mldiagnostics_kube.client import ApiClient
-    from support.programs import Ended
+    from mldiagnostics_kube.client.api_client import ApiClient
+    from support.programs.processes import Ended
 
 OPERATORS = "gke-mldiagnostics"
 

@@ -4,7 +4,7 @@ import doctest
 
 import pytest
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_api.workloads import selector_text
+from mldiagnostics_api.workloads.kinds import selector_text
 from mldiagnostics_cli.captures import cluster_target
 from mldiagnostics_cli.captures.cluster_target import ClusterTarget, TargetNarrowing, parse_selector, parse_targets
 

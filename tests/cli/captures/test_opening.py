@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
-from support.command_line import CommandLine
-from support.profiler_process import profiler_process
+from support.programs.command_line import CommandLine
+from support.servers.profiler_process import profiler_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from support.command_line import CommandLine
+    from support.programs.command_line import CommandLine
 
 PROGRAMS = {
     "squeue": '[ "$*" = "--noheader --jobs=7 --states=RUNNING --format=%N" ] && echo "gpu[1-2]" || true',

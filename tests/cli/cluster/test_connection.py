@@ -10,8 +10,8 @@ from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_cli.cluster.connection import connect
 from mldiagnostics_cli.cluster.options import ClusterOptions
-from mldiagnostics_kube.apiserver import path_to
-from mldiagnostics_kube.failures import ClusterFailure
+from mldiagnostics_kube.client.apiserver import path_to
+from mldiagnostics_kube.client.failures import ClusterFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_api.workloads import WORKLOADS
+from mldiagnostics_api.workloads.kinds import WORKLOADS
 from mldiagnostics_cli.cluster.objects import ObjectName
 
 

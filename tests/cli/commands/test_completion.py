@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cluster.tools import tool
-from support.command_line import MLDIAG, CommandLine
+from support.programs.command_line import MLDIAG, CommandLine
 
 if TYPE_CHECKING:
     from pathlib import Path

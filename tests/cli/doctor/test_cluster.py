@@ -16,26 +16,26 @@ from mldiagnostics_cli.cluster.options import ClusterOptions
 from mldiagnostics_cli.doctor import container as container_check
 from mldiagnostics_cli.doctor import pod
 from mldiagnostics_cli.doctor.cluster import check_cluster
-from mldiagnostics_cli.doctor.finding import Finding, State
-from mldiagnostics_kube.apiserver import path_to
-from support.command_line import CommandLine
-from support.definitions import install
-from support.operating import Namespace
-from support.stage import Stage
-from support.webhook_process import CONFIGURATIONS, registered, webhook_process
+from mldiagnostics_cli.doctor.finding import DoctorFinding, State
+from mldiagnostics_kube.client.apiserver import path_to
+from support.cluster.definitions import install
+from support.cluster.namespaces import Stage
+from support.cluster.operating import Namespace
+from support.cluster.webhook_process import CONFIGURATIONS, registered, webhook_process
+from support.programs.command_line import CommandLine
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
     from cluster.envtest import ApiServer
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
 
 pytestmark = pytest.mark.apiserver
 
 JOB = {"template": {"spec": {"containers": [{"name": "train", "image": "train:1"}], "restartPolicy": "Never"}}}
 
-Findings = dict[str, list[Finding]]
+Findings = dict[str, list[DoctorFinding]]
 
 
 async def diagnosed(api_server: ApiServer, namespace: str, target: str | None = None, **changes: Any) -> Findings:

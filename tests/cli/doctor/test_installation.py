@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from cluster.certificates import make_certificates
-from mldiagnostics_api.definition import definition_of
+from mldiagnostics_api.manifests.definition import definition_of
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_cli.doctor.finding import State
 from mldiagnostics_cli.doctor.installation import (

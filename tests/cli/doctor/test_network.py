@@ -9,7 +9,7 @@ from mldiagnostics_cli.doctor.finding import State
 from mldiagnostics_cli.doctor.network import network_finding, selects
 from release.parts import OPERATOR
 from release.render import rendered
-from support import builders
+from support.cluster import builders
 
 PORT = 9999
 POD = builders.pod(labels={"diagon.gke.io/run": "0" * 32, "app": "trainer"})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from mldiagnostics_api.names import EXEMPT_NAMESPACE_LABEL, INJECTION_ANNOTATION, OPT_IN_LABEL, RUN_ANNOTATION
 from mldiagnostics_cli.injection.explanation import InjectionState, explain_pod, explain_workload
-from support import builders as a
+from support.cluster import builders as a
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
 ON = {OPT_IN_LABEL: "true"}

@@ -10,7 +10,7 @@ from support.run_files import put_run
 
 if TYPE_CHECKING:
     from mldiagnostics.store import Store
-    from support.command_line import CommandLine
+    from support.programs.command_line import CommandLine
 
 
 def put_session(store: Store, directory: str, *hosts: str, content: bytes = b"trace") -> None:

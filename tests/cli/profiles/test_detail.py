@@ -1,16 +1,12 @@
-"""Summaries of real sessions of JAX by the real XProf."""
+"""Figures of real sessions of JAX."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
-from support.command_line import CommandLine
-from support.jax_programs import run_program
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from support.programs.command_line import CommandLine
+from support.programs.jax_programs import run_program
 
 pytestmark = pytest.mark.peers
 
@@ -34,42 +30,43 @@ def mldiag(tmp_path_factory: pytest.TempPathFactory) -> CommandLine:
 
 
 def test_a_session_has_its_steps_and_operations(mldiag: CommandLine) -> None:
-    before = files_of(mldiag)
-    document = mldiag.document("profiles", "get", "few")
-    summary = document["summary"]
-    assert summary["device"] == "CPU"
-    assert 1 <= summary["steps"] <= 3  # XProf leaves out those that are not whole
+    summary = mldiag.document("profiles", "get", "few")["summary"]
+    assert 1 <= summary["steps"] <= 3  # those that are not whole are left out
     assert 0 < summary["fastestStepSeconds"] <= summary["stepTimeSeconds"] <= summary["slowestStepSeconds"]
-    assert sum(summary["stepParts"].values()) == pytest.approx(1, abs=0.02)
-    assert summary["inputShare"] == 0
-    assert sum(each["share"] for each in summary["operations"]) == pytest.approx(1)
-    assert {each["occurrences"] for each in summary["operations"]} == {3}
+    assert sum(summary["phases"].values()) == pytest.approx(1)
+    assert 0 < summary["coverage"] <= 1
+    assert any(each["phase"] == "compute" for each in summary["operations"])
+    assert all(each["secondsPerStep"] > 0 and each["hosts"] == 1 for each in summary["operations"])
     page = mldiag.lines("profiles", "get", "few", "--top", "1")
-    assert any(line.startswith(f"steps       {summary['steps']}, mean ") for line in page)
-    assert sum(operation["name"] in line for line in page for operation in summary["operations"]) == 1
-    assert files_of(mldiag) == before
+    assert any(line.startswith(f"steps       {summary['steps']}, median ") for line in page)
+    assert any(line.startswith("verdict     ") for line in page)
+    assert len(page) - page.index("") == 3  # a heading and one operation
+
+
+def test_figures_that_two_commands_show_are_the_same(mldiag: CommandLine) -> None:
+    summary, diagnosis = mldiag.document("profiles", "get", "many")["summary"], mldiag.document("diagnose", "many")
+    assert (summary["steps"], summary["stepTimeSeconds"]) == (diagnosis["steps"], diagnosis["stepSeconds"])
+    both = mldiag.document("profiles", "compare", "few", "many")
+    change = mldiag.document("diagnose", "many", "--against", "few")
+    assert both["comparison"] == change
+    assert [each["summary"]["steps"] for each in both["sessions"]][1] == summary["steps"]
 
 
 def test_two_sessions_stand_side_by_side(mldiag: CommandLine) -> None:
     document = mldiag.document("profiles", "compare", "few", "many")
     steps = [str(each["summary"]["steps"]) for each in document["sessions"]]
-    changes = [
-        abs(after - before) for _, (before, after) in ((o["name"], o["seconds"]) for o in document["operations"])
-    ]
+    changes = [abs(each["changeSeconds"]) for each in document["comparison"]["operations"]]
     assert changes == sorted(changes, reverse=True)
     assert [line.split() for line in mldiag.lines("profiles", "compare", "few", "many")][1] == ["steps", *steps]
 
 
-def test_a_trace_that_xprof_rejects_is_one_message(mldiag: CommandLine) -> None:
+def test_a_trace_that_is_not_one_is_named(mldiag: CommandLine) -> None:
     folder = mldiag.folder / "broken/plugins/profile/cut"
     folder.mkdir(parents=True)
     (folder / "host-0.xplane.pb").write_bytes(b"\xff" * 100)
-    message = mldiag.failure("profiles", "get", "broken")
-    assert "host-0.xplane.pb: is corrupt: " in message
+    verdict = mldiag.lines("profiles", "get", "broken")[-1]
+    assert verdict.startswith("verdict     Inconclusive: ")
+    assert "host-0.xplane.pb: " in verdict
     (folder / "host-0.xplane.pb").unlink()
     (folder / "capture.json").write_text(json.dumps({"targets": []}))
     assert "cut: has no trace; choose another session" in mldiag.failure("profiles", "get", "broken")
-
-
-def files_of(mldiag: CommandLine) -> list[Path]:
-    return sorted(mldiag.folder.rglob("*"))

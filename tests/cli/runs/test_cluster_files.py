@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mldiagnostics.store import open_store
 from mldiagnostics_api.resources import RUNS
-from mldiagnostics_kube.apiserver import path_to
-from support.command_line import CommandLine
-from support.definitions import install
+from mldiagnostics_kube.client.apiserver import path_to
+from support.cluster.definitions import install
+from support.programs.command_line import CommandLine
 from support.run_files import put_run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.envtest import ApiServer
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
 
 pytestmark = pytest.mark.apiserver
 
@@ -89,6 +89,33 @@ def test_profiles_goodput_and_trace_of_a_run_by_its_name(mldiag: CommandLine, gc
     events = json.loads(gzip.decompress((mldiag.folder / "run.json.gz").read_bytes()))["traceEvents"]
     assert trace["events"] > 0
     assert {"trainer: goodput", "trainer: profiles"} <= {event["args"].get("name") for event in events}
+
+
+ENDED = {"phase": "Failed", "reason": "WorkloadDeleted", "completionTime": "2026-11-22T10:01:00Z"}
+HELD = {"phase": "Pending", "reason": "Suspended", "attempts": [{"attempt": 0, "endTime": ENDED["completionTime"]}]}
+
+
+@pytest.mark.parametrize("status", [ENDED, HELD], ids=["ended", "held back"])
+async def test_the_account_of_a_run_that_ended_or_is_held_back_ends_there(
+    mldiag: CommandLine, admin: ApiClient, namespace: str, gcs_bucket: str, status: dict[str, Any]
+) -> None:
+    started = 1795341600.0  # 2026-11-22T10:00:00Z
+    steps = [{"job_name": "trainer", "step_count": n, "step_start_time": started + n} for n in range(31)]
+    events = [{"job_name": "trainer", "job_start_time": started}, *steps]  # killed: no end
+    records = "".join(f"{json.dumps(event)}\n" for event in events).encode()
+    store = open_store(f"gs://{gcs_bucket}/runs")
+    store.put(f"{RUN}/reported/records/a0-r0-00000000-00001.jsonl", records)
+    path = f"{path_to(*RUNS.gvr, namespace=namespace)}/trainer/status"
+    [going_on] = mldiag.document("goodput", "trainer")
+    assert going_on["hang"]["suspected"]
+    await admin.patch(path, {"status": status})
+    [report] = mldiag.document("goodput", "trainer")
+    assert (report["now"], report["cumulative"]["elapsed_s"]) == (started + 60, 60)
+    assert report["cumulative"]["goodput"] == 0.5
+    assert not report["hang"]["suspected"]
+    assert report["stopped"].startswith(status["reason"])
+    [earlier] = mldiag.document("goodput", "trainer", "--now", str(started + 40))
+    assert earlier["cumulative"]["elapsed_s"] == 40
 
 
 async def test_the_files_of_a_run_are_below_the_operators_default_root(

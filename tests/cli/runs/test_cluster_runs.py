@@ -8,24 +8,24 @@ import pytest
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.resources import RUNS
-from mldiagnostics_api.run_names import run_label
+from mldiagnostics_api.runs.names import run_label
 from mldiagnostics_cli.cluster.connection import connect
 from mldiagnostics_cli.cluster.options import ClusterOptions
 from mldiagnostics_cli.runs.cluster_runs import find_run_object
-from mldiagnostics_kube.apiserver import path_to
-from support import builders
-from support.command_line import CommandLine
-from support.definitions import install
+from mldiagnostics_kube.client.apiserver import path_to
+from support.cluster import builders
+from support.cluster.definitions import install
+from support.programs.command_line import CommandLine
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.envtest import ApiServer
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
 
 pytestmark = pytest.mark.apiserver
 
-FIRST, SECOND = "4f6c" + 60 * "0", "81aa" + 60 * "0"
+FIRST, SECOND = "4f6c" + 60 * "0", "4faa" + 60 * "0"
 
 
 @pytest.fixture
@@ -64,9 +64,17 @@ async def test_runs_of_a_cluster_are_the_same_rows_as_those_of_files(
         progress={"step": 120, "stepTimeSeconds": 0.2},
         goodput={"ratio": 0.934},
         metrics={"loss": 0.5},
+        aliases=["google-id"],
         configs={"user": {"lr": "0.1"}},
         attempts=[
-            {"attempt": 0, "startTime": "2026-11-22T10:00:00Z", "endTime": "2026-11-22T10:05:00Z"},
+            {
+                "attempt": 0,
+                "startTime": "2026-11-22T10:00:00Z",
+                "endTime": "2026-11-22T10:05:00Z",
+                "cause": "OutOfMemory",
+                "causeMessage": "pod 'trainer-0': OOMKilled",
+                "startUp": {"createdTime": "2026-11-22T10:00:00Z", "firstStepTime": "2026-11-22T10:00:42Z"},
+            },
             {"attempt": 1},
         ],
         profileSessions=[{"id": "c-1", "source": "Capture", "directory": "volume:///ml/trainer"}],
@@ -92,10 +100,17 @@ async def test_runs_of_a_cluster_are_the_same_rows_as_those_of_files(
         ):
             await find_run_object(cluster, "nothing")
         with pytest.raises(ConfigurationError, match=r": 2 runs in namespace '.*' are meant: .*; give one name"):
-            await find_run_object(cluster, "")
+            await find_run_object(cluster, "4f")
     page = "\n".join(mldiag.lines("runs", "get", "trainer", "--hosts"))
-    for text in ("JobSet", "93.40 %", "c-1", "trainer-0", "Lost", "2026-11-22 10:05:00 UTC"):
+    assert mldiag.lines("runs", "get", "google-id", "-o", "name") == [FIRST]  # an alias
+    for text in ("JobSet", "93.40 %", "c-1", "trainer-0", "Lost", "2026-11-22 10:05:00 UTC", "42", "OutOfMemory: pod"):
         assert text in page
+    for title in ("STEP-TIME", "LAST-SEEN", "SIZE"):  # nothing has them
+        assert title not in page
+    [first, second] = mldiag.document("runs", "get", "trainer")["attempts"]
+    assert (first["cause"], first["causeMessage"]) == ("OutOfMemory", "pod 'trainer-0': OOMKilled")
+    assert sum(first["startUpSeconds"].values()) == 42
+    assert (second["cause"], second["startUpSeconds"]) == (None, None)
     document = mldiag.document("runs", "get", "second")
     assert (document["directory"], document["phase"]) == (f"volume:///ml/{SECOND}", "Failed")
     assert mldiag.run("runs", "watch", "other").code == 1
@@ -108,6 +123,25 @@ async def test_runs_of_a_cluster_are_the_same_rows_as_those_of_files(
     assert deleted.out == f"{SECOND}\n", deleted.err
     assert f"The files of second are kept: volume:///ml/{SECOND}" in deleted.err
     assert mldiag.lines("runs", "list", "-o", "name") == [FIRST]
+
+
+async def test_the_name_of_a_workload_means_the_run_that_goes_on_else_the_newest(
+    mldiag: CommandLine, put: Any, admin: ApiClient, namespace: str
+) -> None:
+    workload = {"apiVersion": "batch/v1", "kind": "Job", "name": "nightly"}
+    ids = [f"{n}{63 * 'f'}" for n in range(3)]
+    for n, run_id in enumerate(ids):
+        started, ended = f"2026-11-2{n}T10:00:00Z", {"phase": "Failed", "completionTime": f"2026-11-2{n}T11:00:00Z"}
+        await put(f"nightly-{n}", {"runId": run_id, "workloadRef": workload}, startTime=started, **ended)
+    await put("r-2", {"runId": ids[2]}, phase="Active", startTime="2026-11-22T10:00:00Z")  # from a late report
+    assert mldiag.lines("runs", "get", "nightly", "-o", "name") == [ids[2]]
+    assert mldiag.document("runs", "get", ids[2])["phase"] == "Failed"
+    path = f"{path_to(*RUNS.gvr, namespace=namespace)}/nightly-0/status"
+    await admin.patch(path, {"status": {"phase": "Active", "completionTime": None}})
+    assert mldiag.lines("runs", "get", "nightly", "-o", "name") == [ids[0]]
+    other = {"runId": SECOND, "workloadRef": {**workload, "kind": "JobSet"}}
+    await put("other", other, phase="Active")
+    assert "2 runs in namespace" in mldiag.failure("runs", "get", "nightly")
 
 
 async def test_files_come_before_the_cluster_unless_the_cluster_is_named(

@@ -9,7 +9,7 @@ from support.run_files import put_records, put_run
 
 if TYPE_CHECKING:
     from mldiagnostics.store import Store
-    from support.command_line import CommandLine
+    from support.programs.command_line import CommandLine
 
 
 def two_runs(store: Store) -> None:

@@ -11,7 +11,7 @@ from support.run_files import put_records, put_run
 
 if TYPE_CHECKING:
     from mldiagnostics.store import Store
-    from support.command_line import CommandLine
+    from support.programs.command_line import CommandLine
 
 
 def keys(store: Store) -> list[str]:
@@ -32,6 +32,16 @@ def test_runs_are_deleted_with_all_their_files(mldiag: CommandLine, store: Store
     assert mldiag.lines("runs", "delete", "abc", "--yes", "-o", "name") == ["abc"]
     assert {key.partition("/")[0] for key in keys(store)} == {"def"}
     assert list(store.folders()) == ["def"]
+
+
+def test_the_beginning_of_an_id_never_deletes_another_run(mldiag: CommandLine, store: Store) -> None:
+    for run, name in (("81aa34cd00", "a"), ("a4f612cd00", "b")):
+        put_run(store, run, name=name)
+    assert mldiag.lines("runs", "delete", "a", "--yes", "-o", "name") == ["81aa34cd00"]
+    assert "no run in mldiagnostics has this name" in mldiag.failure("runs", "delete", "a4f612", "--yes")
+    assert "mldiagnostics/a: no such directory" in mldiag.failure("runs", "delete", "mldiagnostics/a", "--yes")
+    assert list(store.folders()) == ["a4f612cd00"]
+    assert mldiag.lines("runs", "delete", "a4f612cd", "--yes", "-o", "name") == ["a4f612cd00"]
 
 
 def test_a_run_in_a_bucket_is_deleted(mldiag: CommandLine, gcs_bucket: str) -> None:

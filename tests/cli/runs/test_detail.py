@@ -7,7 +7,7 @@ from support.run_files import put_records, put_run
 
 if TYPE_CHECKING:
     from mldiagnostics.store import Store
-    from support.command_line import CommandLine
+    from support.programs.command_line import CommandLine
 
 
 def recorded_run(store: Store) -> None:
@@ -36,7 +36,7 @@ def test_a_run_is_shown_with_its_attempts_profiles_hosts_and_curves(mldiag: Comm
     assert "message     rank 1 on h1: exit 3" in shown
     assert [line.split()[:2] for line in shown if line.endswith("ExitCode)")][-1:] == [["phase", "Failed"]]
     assert any(line.split()[:4] == ["a1-s5", "profile", "1", "5"] for line in shown)
-    assert any(line.split()[:4] == ["1", "h1", "-", "Failed"] for line in shown)
+    assert any(line.split()[:4] == ["1", "h1", "Failed", "(ExitCode)"] for line in shown)
     assert "loss: step 0 to 9, last 0, rank 0" in shown
     assert any(line.startswith("          9 █") for line in shown)
 

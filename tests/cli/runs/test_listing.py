@@ -10,7 +10,7 @@ from support.run_files import put_run
 
 if TYPE_CHECKING:
     from mldiagnostics.store import Store
-    from support.command_line import CommandLine
+    from support.programs.command_line import CommandLine
 
 
 def test_every_format_has_the_same_runs(mldiag: CommandLine, store: Store) -> None:
@@ -21,12 +21,12 @@ def test_every_format_has_the_same_runs(mldiag: CommandLine, store: Store) -> No
     assert yaml.safe_load("\n".join(mldiag.lines("runs", "list", "-o", "yaml"))) == listed
     assert mldiag.lines("runs", "list", "-o", "name") == ["new", "old"]
     heading, new, old = mldiag.lines("runs", "list")
-    assert heading.split() == ["NAME", "RUN", "PHASE", "STEP", "STEP-TIME", "ELAPSED", "AGE"]
+    assert heading.split() == ["NAME", "RUN", "PHASE", "STEP", "STEP-TIME", "GOODPUT", "ELAPSED", "AGE"]
     assert "Failed (ExitCode)" in new
     assert old.startswith("train\\x1b[2J")
-    assert old.split()[3:7] == ["7", "500", "ms", "10s"]
+    assert old.split()[3:8] == ["7", "500", "ms", "-", "10s"]
     wide, *_ = mldiag.lines("runs", "list", "-o", "wide")
-    assert wide.split()[:7] == heading.split()
+    assert wide.split()[:8] == heading.split()
     assert wide.split()[-1] == "DIRECTORY"
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mldiagnostics.runs import list_runs
 from mldiagnostics.store import open_store
-from support.command_line import CommandLine
-from support.programs import Programs
+from support.programs.command_line import CommandLine
+from support.programs.processes import Programs
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,12 +6,12 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from support.gcloud import PAGE, calls, open_page, recorded_gcloud
+from support.programs.gcloud import PAGE, calls, open_page, recorded_gcloud
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from support.command_line import CommandLine
+    from support.programs.command_line import CommandLine
 
 PLACE = "gs://bucket/runs/4f6c,a"
 CREATE = ("xprof", "create", PLACE, "--on", "gce", "--zone", "us-east5-a")

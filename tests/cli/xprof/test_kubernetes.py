@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from mldiagnostics_kube.apiserver import path_to
+from mldiagnostics_kube.client.apiserver import path_to
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.envtest import ApiServer
-    from mldiagnostics_kube.client import ApiClient
-    from support.command_line import CommandLine
+    from mldiagnostics_kube.client.api_client import ApiClient
+    from support.programs.command_line import CommandLine
 
 pytestmark = pytest.mark.apiserver
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mldiagnostics.store import open_store
 from mldiagnostics_cli.xprof.local import has_profiles
-from support.command_line import CommandLine
+from support.programs.command_line import CommandLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

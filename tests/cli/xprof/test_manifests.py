@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_api.matching import MatchReason, match
 from mldiagnostics_api.names import OPT_IN_LABEL
-from mldiagnostics_api.workloads import WORKLOADS
+from mldiagnostics_api.workloads.kinds import WORKLOADS
+from mldiagnostics_api.workloads.matching import MatchReason, match
 from mldiagnostics_cli.xprof.manifests import XprofSpec, job_of, objects, resources_of
 
 

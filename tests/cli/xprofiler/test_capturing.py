@@ -7,10 +7,10 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from support.profiler_process import profiler_process
+from support.servers.profiler_process import profiler_process
 
 if TYPE_CHECKING:
-    from support.command_line import CommandLine
+    from support.programs.command_line import CommandLine
 
 GCLOUD = """#!{python}
 import json, os, pathlib, socket, sys, threading

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from cluster.ports import free_ports
-from mldiagnostics_kube.apiserver import Conflict, path_to
-from support.command_line import CommandLine
-from support.gcloud import PAGE, calls, open_page, recorded_gcloud
+from mldiagnostics_kube.client.apiserver import Conflict, path_to
+from support.programs.command_line import CommandLine
+from support.programs.gcloud import PAGE, calls, open_page, recorded_gcloud
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cluster.envtest import ApiServer
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
 
 GKE = "xprofiler"
 

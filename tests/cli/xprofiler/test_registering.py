@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from support.command_line import CommandLine
+    from support.programs.command_line import CommandLine
 
 
 def test_a_registered_log_directory_is_a_run(mldiag: CommandLine) -> None:

@@ -12,7 +12,7 @@ from mldiagnostics_kube.certificates import pem
 from mldiagnostics_kube.certificates.authority import KeyPair, Lifetimes, issue, new_authority
 from mldiagnostics_kube.certificates.mounted import Mounted
 from mldiagnostics_kube.certificates.serving import ServingCertificate
-from support.handshakes import shown
+from support.servers.handshakes import shown
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

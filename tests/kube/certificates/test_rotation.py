@@ -13,13 +13,13 @@ from cryptography import x509
 from cryptography.x509.verification import PolicyBuilder, Store
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from mldiagnostics_kube.apiserver import Conflict
 from mldiagnostics_kube.certificates.authority import issued_by
 from mldiagnostics_kube.certificates.bundle import WebhookBundle
 from mldiagnostics_kube.certificates.rotation import RotationRules
 from mldiagnostics_kube.certificates.selfmanaged import CertificateObjects, RotationTiming, SelfManaged
 from mldiagnostics_kube.certificates.serving import ServingCertificate
-from support.simulated_cluster import SimulatedCluster
+from mldiagnostics_kube.client.apiserver import Conflict
+from support.cluster.simulated_cluster import SimulatedCluster
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

@@ -15,7 +15,6 @@ from uuid import uuid4
 
 import pytest
 from aiohttp import web
-from mldiagnostics_kube.apiserver import NotFound, path_to
 from mldiagnostics_kube.certificates import pem
 from mldiagnostics_kube.certificates.authority import KeyPair, Lifetimes, issue, issued_by, new_authority
 from mldiagnostics_kube.certificates.bundle import WebhookBundle
@@ -23,8 +22,9 @@ from mldiagnostics_kube.certificates.content import SecretContent
 from mldiagnostics_kube.certificates.rotation import RotationRules
 from mldiagnostics_kube.certificates.selfmanaged import CertificateObjects, RotationTiming, SelfManaged
 from mldiagnostics_kube.certificates.serving import ServingCertificate
-from mldiagnostics_kube.client import ApiClient
-from mldiagnostics_kube.credentials import Credentials, fixed
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import NotFound, path_to
+from mldiagnostics_kube.client.credentials import Credentials, fixed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

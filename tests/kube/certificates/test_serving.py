@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from mldiagnostics_kube.certificates import pem
 from mldiagnostics_kube.certificates.authority import KeyPair, Lifetimes, issue, new_authority
 from mldiagnostics_kube.certificates.serving import ServingCertificate
-from support.handshakes import shown
+from support.servers.handshakes import shown
 
 NAME = "webhook.ml.svc"
 NOW = datetime.now(UTC)

@@ -3,10 +3,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from mldiagnostics_api.pods import PodView
-from mldiagnostics_kube.apiserver import RequestRejected, Unavailable, error_of
+from mldiagnostics_api.workloads.pods import PodView
+from mldiagnostics_kube.client.apiserver import RequestRejected, Unavailable, error_of
 from mldiagnostics_operator.captures.addresses import Addresses
-from support.builders import pod
+from support.cluster.builders import pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,16 +6,16 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics_kube.apiserver import path_to
-from support import builders
-from support.definitions import connections
-from support.operating import condition, verdict
-from support.profiler_servers import FakeProfiler, answer, busy, plain_tcp, replying, trace
+from mldiagnostics_kube.client.apiserver import path_to
+from support.cluster import builders
+from support.cluster.definitions import connections
+from support.cluster.operating import condition, verdict
+from support.servers.profiler_servers import FakeProfiler, answer, busy, plain_tcp, replying, trace
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.operating import Namespace, Operating
+    from support.cluster.operating import Namespace, Operating
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("operator")]
 

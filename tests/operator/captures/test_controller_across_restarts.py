@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.operating import Namespace, condition, operator_process, verdict
-from support.profiler_servers import FakeProfiler, answer, replying, trace
+from support.cluster.operating import Namespace, condition, operator_process, verdict
+from support.servers.profiler_servers import FakeProfiler, answer, replying, trace
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.envtest import ApiServer
-    from support.operating import Operating, Process
+    from support.cluster.operating import Operating, Process
 
 pytestmark = pytest.mark.apiserver
 

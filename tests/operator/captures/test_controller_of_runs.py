@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from mldiagnostics_api.names import OPT_IN_LABEL
-from mldiagnostics_api.reported import RunKey
-from mldiagnostics_api.reports import read_report
+from mldiagnostics_api.reports.models import read_report
+from mldiagnostics_api.reports.reported_run import RunKey
 from mldiagnostics_api.resources import RUNS
-from mldiagnostics_kube.apiserver import path_to
-from mldiagnostics_operator.control_plane.sender import Sender
-from mldiagnostics_operator.control_plane.table import ReportTable
+from mldiagnostics_kube.client.apiserver import path_to
+from mldiagnostics_operator.control_plane.identity.sender import Sender
+from mldiagnostics_operator.control_plane.memory.table import ReportTable
 from mldiagnostics_operator.run_exchange import RunExchange
-from support.definitions import install
-from support.operating import DEADLINE_S, Namespace, operating, verdict
-from support.profiler_servers import FakeProfiler
+from support.cluster.definitions import install
+from support.cluster.operating import DEADLINE_S, Namespace, operating, verdict
+from support.servers.profiler_servers import FakeProfiler
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -63,9 +63,8 @@ async def captured(ml: Namespace) -> dict[str, Any]:
 def report(table: ReportTable, ml: Namespace, pod: dict[str, Any], port: int) -> None:
     sender = Sender(ml.name, "default", pod["metadata"]["name"], pod["metadata"]["uid"])
     document = {"v": 1, "incarnation": "00000001", "sequence": 1, "sent": 1.0, "rank": 0, "run": {"name": "by hand"}}
-    table.apply(
-        RunKey(ml.name, RUN_ID), read_report(document | {"profiler": {"ports": [port], "server": "jax"}}), sender, 1.0
-    )
+    report = read_report(document | {"profiler": {"ports": [port], "server": "jax"}})
+    table.apply(RunKey(ml.name, RUN_ID), report, sender, 1.0)
 
 
 async def test_a_run_is_captured_through_its_workload_at_the_reported_port_into_its_storage(

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mldiagnostics import identity
 from mldiagnostics_api.names import OPT_IN_LABEL
-from mldiagnostics_kube.apiserver import path_to
-from support import kinds
-from support.operating import condition, verdict
-from support.profiler_servers import FakeProfiler
-from support.stage import Stage
+from mldiagnostics_kube.client.apiserver import path_to
+from support.cluster import kinds
+from support.cluster.namespaces import Stage
+from support.cluster.operating import condition, verdict
+from support.servers.profiler_servers import FakeProfiler
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
-    from support.operating import Namespace
-    from support.stage import Object
+    from support.cluster.namespaces import Object
+    from support.cluster.operating import Namespace
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("operator")]
 

@@ -4,12 +4,12 @@ import asyncio
 
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from mldiagnostics_kube.client import ApiClient
-from mldiagnostics_kube.clock import utc_now
-from mldiagnostics_kube.credentials import Credentials, fixed
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.credentials import Credentials, fixed
+from mldiagnostics_kube.process.clock import utc_now
 from mldiagnostics_operator.captures.expiry import Expiry
 from mldiagnostics_operator.captures.status import RESULTS_BYTES
-from support import builders
+from support.cluster import builders
 
 MUCH = 16 * 2**20
 

@@ -4,19 +4,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from mldiagnostics import identity
-from mldiagnostics_api.owners import ObjectReference
-from mldiagnostics_api.request import CaptureRequest, check
-from mldiagnostics_kube.apiserver import path_to
+from mldiagnostics_api.captures.request import CaptureRequest, check
+from mldiagnostics_api.workloads.owners import ObjectReference
+from mldiagnostics_kube.client.apiserver import path_to
 from mldiagnostics_operator.captures.lookup import Lookup
 from mldiagnostics_operator.owners import FEW
-from support.builders import connection, parsed
-from support.operating import ANY_PORT, verdict
-from support.profiler_servers import FakeProfiler
+from support.cluster.builders import connection, parsed
+from support.cluster.operating import ANY_PORT, verdict
+from support.servers.profiler_servers import FakeProfiler
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.operating import Namespace, Object, Operating
+    from support.cluster.operating import Namespace, Object, Operating
 
 pytestmark = pytest.mark.apiserver
 

@@ -14,7 +14,7 @@ from mldiagnostics_operator.captures.outcomes import (
     skew,
     summary,
 )
-from support.plans import captured, failed, target, target_outcomes
+from support.cluster.plans import captured, failed, target, target_outcomes
 
 
 def size(outcome: TargetOutcome) -> int:

@@ -4,21 +4,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics_api.request import CaptureRefusal
-from mldiagnostics_kube.clock import utc_now
+from mldiagnostics_api.captures.request import CaptureRefusal
+from mldiagnostics_kube.process.clock import utc_now
 from mldiagnostics_operator.captures import planning
 from mldiagnostics_operator.captures.lookup import Lookup
-from mldiagnostics_operator.captures.pod_waits import PodWaits
+from mldiagnostics_operator.captures.queue.pod_waits import PodWaits
 from mldiagnostics_operator.fair_slots import FairSlots
 from mldiagnostics_operator.run_exchange import RunExchange
-from support.builders import connection, parsed
-from support.operating import ANY_PORT, condition, operating, verdict
-from support.profiler_servers import FakeProfiler
+from support.cluster.builders import connection, parsed
+from support.cluster.operating import ANY_PORT, condition, operating, verdict
+from support.servers.profiler_servers import FakeProfiler
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.operating import Namespace
+    from support.cluster.operating import Namespace
 
 pytestmark = pytest.mark.apiserver
 

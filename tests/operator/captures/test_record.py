@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics_api.location import Location
+from mldiagnostics_api.captures.location import Location
 from mldiagnostics_operator.captures.record import claim, complete, owner
-from support.builders import connection, parsed
-from support.plans import OUT, captured, failed, plan, target, target_outcomes
+from support.cluster.builders import connection, parsed
+from support.cluster.plans import OUT, captured, failed, plan, target, target_outcomes
 
 if TYPE_CHECKING:
     from mldiagnostics_operator.captures.outcomes import TargetOutcome

@@ -10,7 +10,7 @@ from mldiagnostics_api.v1alpha1 import ConnectionStatus, TargetCounts
 from mldiagnostics_operator.captures.outcomes import of_file, results
 from mldiagnostics_operator.captures.remains import Remains, lost
 from mldiagnostics_operator.captures.verdict import judge
-from support.plans import captured, plan, target
+from support.cluster.plans import captured, plan, target
 
 HOLDER = "operator-a/uid-a/1795000000-x"
 

@@ -8,14 +8,14 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from mldiagnostics_api.v1alpha1 import ObjectMeta
-from mldiagnostics_kube.apiserver import RequestRejected
-from mldiagnostics_kube.client import ApiClient
-from mldiagnostics_kube.clock import utc_now
-from mldiagnostics_kube.credentials import Credentials, fixed
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import RequestRejected
+from mldiagnostics_kube.client.credentials import Credentials, fixed
+from mldiagnostics_kube.process.clock import utc_now
 from mldiagnostics_operator.captures.reporter import CaptureReporter
 from mldiagnostics_operator.telemetry import OperatorMetrics
-from support import builders
-from support.plans import plan
+from support.cluster import builders
+from support.cluster.plans import plan
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics.errors import StoreError
-from mldiagnostics_api.location import Location
+from mldiagnostics_api.captures.location import Location
 from mldiagnostics_operator.captures.session import Session, SessionTaken
 from mldiagnostics_operator.storage import Storage
-from support.builders import connection, parsed
-from support.emulator import running_emulator
-from support.plans import captured, plan, target
+from support.cluster.builders import connection, parsed
+from support.cluster.plans import captured, plan, target
+from support.servers.emulator import running_emulator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

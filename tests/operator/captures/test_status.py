@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from mldiagnostics.capture.model import Reason
-from mldiagnostics_api.definition import definition_of
+from mldiagnostics_api.manifests.definition import definition_of
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_api.v1alpha1 import ConnectionStatus
 from mldiagnostics_operator.captures.status import StatusBuilder
 from mldiagnostics_operator.captures.verdict import judge
-from support.plans import NOW, captured, failed, plan, target_outcomes
+from support.cluster.plans import NOW, captured, failed, plan, target_outcomes
 
 if TYPE_CHECKING:
     from mldiagnostics_operator.captures.outcomes import TargetOutcome

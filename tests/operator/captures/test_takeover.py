@@ -5,13 +5,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics_kube.clock import utc_now
-from support.definitions import connections
-from support.operating import complete, verdict
-from support.profiler_servers import FakeProfiler
+from mldiagnostics_kube.process.clock import utc_now
+from support.cluster.definitions import connections
+from support.cluster.operating import complete, verdict
+from support.servers.profiler_servers import FakeProfiler
 
 if TYPE_CHECKING:
-    from support.operating import Namespace, Object, Operating
+    from support.cluster.operating import Namespace, Object, Operating
 
 pytestmark = pytest.mark.apiserver
 

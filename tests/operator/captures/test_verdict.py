@@ -6,7 +6,7 @@ from mldiagnostics.capture.model import Reason, TargetState
 from mldiagnostics_api.names import CompleteReason as Words
 from mldiagnostics_operator.captures.outcomes import TargetOutcome, count
 from mldiagnostics_operator.captures.verdict import cancelled, judge
-from support.plans import captured, failed, target_outcomes
+from support.cluster.plans import captured, failed, target_outcomes
 
 
 @given(target_outcomes(), st.integers(1, 10))

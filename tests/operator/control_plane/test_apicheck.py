@@ -9,7 +9,7 @@ from mldiagnostics_operator.control_plane import apicheck
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.control_planes import Running
+    from support.cluster.control_planes import Running
 
 pytestmark = pytest.mark.apiserver
 

@@ -6,22 +6,22 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from mldiagnostics_api.location import Location
-from mldiagnostics_api.policy import Policy
-from mldiagnostics_api.reported import RunKey
+from mldiagnostics_api.captures.location import Location
+from mldiagnostics_api.captures.policy import Policy
+from mldiagnostics_api.reports.reported_run import RunKey
 from mldiagnostics_operator.config import OperatorConfig
-from mldiagnostics_operator.control_plane.deleted_pods import DeletedPods
+from mldiagnostics_operator.control_plane.identity.deleted_pods import DeletedPods
+from mldiagnostics_operator.control_plane.memory.table import ReportTable
 from mldiagnostics_operator.control_plane.service import FORGET_S, serve
-from mldiagnostics_operator.control_plane.table import ReportTable
 from mldiagnostics_operator.storage import Storage
 from mldiagnostics_operator.telemetry import OperatorMetrics
-from support.control_planes import CLUSTER, make_account, serving
+from support.cluster.control_planes import CLUSTER, make_account, serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
 
 pytestmark = pytest.mark.apiserver
 

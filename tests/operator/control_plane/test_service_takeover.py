@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 from cluster.certificates import make_certificates
-from mldiagnostics.control_plane import packing
-from mldiagnostics.goodput.events import Event, EventCode
-from mldiagnostics.goodput.history import History
+from mldiagnostics.goodput.events import packing
+from mldiagnostics.goodput.events.event import Event, EventCode
+from mldiagnostics.goodput.ledger.history import History
 from mldiagnostics.goodput.log import open_log
-from mldiagnostics_api.reported import RunKey
+from mldiagnostics_api.reports.reported_run import RunKey
 from mldiagnostics_api.resources import CONNECTIONS, RUNS
-from mldiagnostics_kube.apiserver import NotFound, path_to
-from mldiagnostics_kube.clock import utc_now
-from mldiagnostics_operator.control_plane.journal import Journal
-from mldiagnostics_operator.control_plane.table import ReportTable
+from mldiagnostics_kube.client.apiserver import NotFound, path_to
+from mldiagnostics_kube.process.clock import utc_now
+from mldiagnostics_operator.control_plane.journal.journal import Journal
+from mldiagnostics_operator.control_plane.memory.table import ReportTable
 from mldiagnostics_operator.storage import Storage
-from support.control_planes import Reporter, Running, make_account
-from support.definitions import install
-from support.operating import operator_process
+from support.cluster.control_planes import Reporter, Running, make_account
+from support.cluster.definitions import install
+from support.cluster.operating import operator_process
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.envtest import ApiServer
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
 
 pytestmark = pytest.mark.apiserver
 

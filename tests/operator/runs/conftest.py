@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics_api.resources import RUNS
-from mldiagnostics_operator.runs import cluster_records, creation_failures, observer, pod_examination, resync
-from mldiagnostics_operator.runs import run as run_module
-from support.definitions import install
-from support.run_world import running
+from mldiagnostics_operator.runs import reconciler, resync
+from mldiagnostics_operator.runs.status import cluster_records
+from mldiagnostics_operator.runs.watches import creation_failures, pod_examination, pod_watches
+from support.cluster.definitions import install
+from support.cluster.run_world import running
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from mldiagnostics_kube.client import ApiClient
-    from support.run_world import World
+    from mldiagnostics_kube.client.api_client import ApiClient
+    from support.cluster.run_world import World
 
 
 @pytest.fixture
@@ -25,9 +26,9 @@ async def world(
 ) -> AsyncIterator[World]:
     """A controller over a namespace, without a run yet."""
     monkeypatch.setattr(cluster_records, "PAUSE_S", 0.1)
-    monkeypatch.setattr(run_module, "UPDATE_INTERVAL_S", 0.1)
+    monkeypatch.setattr(reconciler, "UPDATE_INTERVAL_S", 0.1)
     monkeypatch.setattr(resync, "RESYNC_S", 0.5)
-    monkeypatch.setattr(observer, "NOTIFY_S", 0.1)
+    monkeypatch.setattr(pod_watches, "NOTIFY_S", 0.1)
     monkeypatch.setattr(pod_examination, "EXAMINED_S", (0.1, 1.0))
     monkeypatch.setattr(pod_examination, "PULLS_S", 0.1)
     monkeypatch.setattr(creation_failures, "PAUSE_S", 0.1)

@@ -5,25 +5,27 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 from mldiagnostics_api.resources import RUNS
-from mldiagnostics_api.run_names import run_name
-from mldiagnostics_kube.apiserver import NotFound, path_to
-from mldiagnostics_kube.informer import Backoff
+from mldiagnostics_api.runs.names import run_name
+from mldiagnostics_kube.cache.informer import Backoff
+from mldiagnostics_kube.client.apiserver import NotFound, path_to
 from mldiagnostics_operator.config import OperatorConfig
 from mldiagnostics_operator.runs import resync
 from mldiagnostics_operator.runs.controller import RunController
 from mldiagnostics_operator.storage import Storage
 from mldiagnostics_operator.telemetry import OperatorMetrics
-from support.definitions import DEFINITIONS, install
-from support.operating import DEADLINE_S, Namespace, condition
-from support.stage import Stage
+from support.cluster import builders
+from support.cluster.definitions import DEFINITIONS, install
+from support.cluster.namespaces import Stage
+from support.cluster.operating import DEADLINE_S, Namespace, condition
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
 
 pytestmark = pytest.mark.apiserver
 
@@ -97,13 +99,19 @@ def _phase(run: Object) -> str:
     return str(run.get("status", {}).get("phase", ""))
 
 
+def _workload(run: Object) -> str:
+    return str(run.get("status", {}).get("workload", ""))
+
+
 @asynccontextmanager
-async def controlling(cluster: ApiClient, *namespaces: str) -> AsyncIterator[RunController]:
+async def controlling(
+    cluster: ApiClient, *namespaces: str, telemetry: OperatorMetrics | None = None
+) -> AsyncIterator[RunController]:
     """Run the controller over namespaces, or over the whole cluster without one."""
     config = OperatorConfig(watch_namespaces=namespaces, cluster_name="test-cluster", view_url=VIEW)
     storage = Storage(config.volume_root)
     controller = RunController(
-        cluster, config, OperatorMetrics(), holder="operator/uid/1", storage=storage, backoff=SOON
+        cluster, config, telemetry or OperatorMetrics(), holder="operator/uid/1", storage=storage, backoff=SOON
     )
     running = asyncio.create_task(controller.run())
     try:
@@ -244,6 +252,21 @@ async def test_the_labels_of_namespace_owner_and_pod_decide(runs: Runs, cluster:
         assert len(await runs.all()) == 5
 
 
+async def test_what_is_left_of_a_deleted_workload_is_not_a_run(runs: Runs, cluster: ApiClient) -> None:
+    namespace = path_to("", "v1", "namespaces", name=runs.namespace)
+    await cluster.patch(namespace, {"metadata": {"labels": OPTED_IN}})
+    jobset = "jobset.x-k8s.io/v1alpha2"
+    gone = builders.thing("gone", kind="JobSet", api_version=jobset, uid=str(uuid4()))
+    await runs.job("gone-workers-0", owner=gone)
+    trainjob = builders.thing("whole", kind="TrainJob", api_version="trainer.kubeflow.org/v1alpha1", uid=str(uuid4()))
+    part = await runs.stage.make(jobset, "JobSet", "whole", spec=REPLICATED, owner=trainjob)
+    await runs.job("whole-workers-0", owner=part)
+    async with controlling(cluster):
+        await runs.job("after")
+        found = await runs.until(lambda found: any(_workload(run) == "Job/after" for run in found))
+        assert [_workload(run) for run in found] == ["Job/after"]
+
+
 async def test_a_workload_that_only_its_pod_opts_in_is_read_until_its_end(
     runs: Runs, cluster: ApiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -271,9 +294,9 @@ async def test_without_its_definition_the_controller_waits_and_then_records(
             while True:
                 await cluster.get(path)
                 await asyncio.sleep(0.1)
-    async with controlling(cluster, namespace) as controller:
+    telemetry = OperatorMetrics()
+    async with controlling(cluster, namespace, telemetry=telemetry):
         await runs.job()
-        telemetry = controller._telemetry
         async with asyncio.timeout(DEADLINE_S):
             while b"mldiagnostics_runs_resource_missing 1.0" not in telemetry.exposition():  # noqa: ASYNC110
                 await asyncio.sleep(0.05)

@@ -10,28 +10,28 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 from cluster.ports import free_port
-from mldiagnostics_api.location import Location
-from mldiagnostics_api.policy import Policy
-from mldiagnostics_api.reported import RunKey
+from mldiagnostics_api.captures.location import Location
+from mldiagnostics_api.captures.policy import Policy
+from mldiagnostics_api.reports.reported_run import RunKey
 from mldiagnostics_api.resources import RUNS
-from mldiagnostics_kube.apiserver import path_to
+from mldiagnostics_kube.client.apiserver import path_to
 from mldiagnostics_operator.config import OperatorConfig
-from mldiagnostics_operator.control_plane.journal import Journal
-from mldiagnostics_operator.control_plane.table import ReportTable
+from mldiagnostics_operator.control_plane.journal.journal import Journal
+from mldiagnostics_operator.control_plane.memory.table import ReportTable
 from mldiagnostics_operator.runs import controller as module
 from mldiagnostics_operator.runs import resync
 from mldiagnostics_operator.runs.controller import RunController
 from mldiagnostics_operator.storage import Storage
 from mldiagnostics_operator.telemetry import OperatorMetrics
-from support.control_planes import CLUSTER, Reporter, Running, make_account
-from support.definitions import install
-from support.operating import DEADLINE_S
+from support.cluster.control_planes import CLUSTER, Reporter, Running, make_account
+from support.cluster.definitions import install
+from support.cluster.operating import DEADLINE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
 
 pytestmark = pytest.mark.apiserver
 

@@ -1,4 +1,4 @@
-from mldiagnostics_api.signals import Signal
+from mldiagnostics_api.runs.signals import Signal
 from mldiagnostics_api.v1alpha1 import RunGoodput
 from mldiagnostics_operator.runs.telemetry import MAX_SIGNALS, RaisedSignal, RunMetrics
 from prometheus_client import CollectorRegistry

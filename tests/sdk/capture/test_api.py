@@ -13,8 +13,8 @@ import pytest
 import pytest_asyncio
 from mldiagnostics.capture import CaptureReport, Reason, TargetState, capture
 from mldiagnostics.errors import ConfigurationError, StoreError
-from support.profiler_process import profiler_process
-from support.profiler_servers import FakeProfiler
+from support.servers.profiler_process import profiler_process
+from support.servers.profiler_servers import FakeProfiler
 
 
 @pytest_asyncio.fixture

@@ -34,9 +34,9 @@ from mldiagnostics.errors import (
     StoreUnreachable,
 )
 from mldiagnostics.store import Stored
-from support import profiler_servers as servers
-from support.profiler_process import profiler_process
-from support.profiler_servers import FakeProfiler, plain_tcp
+from support.servers import profiler_servers as servers
+from support.servers.profiler_process import profiler_process
+from support.servers.profiler_servers import FakeProfiler, plain_tcp
 
 QUICK = Options(session="s1", duration_ms=50, deadline_s=60)
 

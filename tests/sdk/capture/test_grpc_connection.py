@@ -11,9 +11,9 @@ from mldiagnostics.capture.engine import run
 from mldiagnostics.capture.http2 import FrameFlag, FrameKind, frame, header_block
 from mldiagnostics.capture.model import Options, Outcome, Reason, Target
 from mldiagnostics.store import Stored
-from support import profiler_servers as servers
-from support import raw_profilers as raw
-from support.profiler_servers import FakeProfiler
+from support.servers import profiler_servers as servers
+from support.servers import raw_profilers as raw
+from support.servers.profiler_servers import FakeProfiler
 
 QUICK = Options(session="s1", duration_ms=50, deadline_s=60, answer_timeout_s=2)
 MEBIBYTE = 1024 * 1024

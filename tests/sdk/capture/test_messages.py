@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.capture.messages import decode_response, profile_request, terminate_request
 from mldiagnostics.capture.model import Options, Target, Tracers
-from support.profiler_protos import message
-from support.profiler_servers import answer, trace
+from support.servers.profiler_protos import message
+from support.servers.profiler_servers import answer, trace
 
 LEVELS = st.builds(Tracers, host=st.integers(0, 3), device=st.integers(0, 1), python=st.integers(0, 1))
 

@@ -27,8 +27,8 @@ from mldiagnostics.capture import (
 )
 from mldiagnostics.layout import trace_key
 from mldiagnostics.store import open_store
-from support import environments
-from support.training import Training, training
+from support.programs import environments
+from support.programs.training import Training, training
 
 pytestmark = pytest.mark.peers
 

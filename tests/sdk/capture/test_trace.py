@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from mldiagnostics.capture.trace import TraceSummary, summarize
 from mldiagnostics.capture.wire import WireError, integer, text
 from mldiagnostics.capture.wire import message as wire_message
-from support.profiler_protos import message
-from support.profiler_servers import trace
+from support.servers.profiler_protos import message
+from support.servers.profiler_servers import trace
 
 INSTANT = st.integers(1, 2**63 - 1)
 

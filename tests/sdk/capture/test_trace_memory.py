@@ -14,8 +14,8 @@ from mldiagnostics.capture.trace_memory import TraceMemory
 from mldiagnostics.capture.wire import message
 from mldiagnostics.errors import StoreForbidden
 from mldiagnostics.store import Stored
-from support import profiler_servers as servers
-from support.profiler_servers import FakeProfiler
+from support.servers import profiler_servers as servers
+from support.servers.profiler_servers import FakeProfiler
 
 MEBIBYTE = 1024 * 1024
 TRACE_BYTES = 64 * MEBIBYTE

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.capture.wire import WireError, fields, integer, message, text
-from support.profiler_protos import message as official
+from support.servers.profiler_protos import message as official
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 

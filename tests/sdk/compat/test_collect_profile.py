@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics.collect_profile import main
-from support.profiler_servers import FakeProfiler
+from support.servers.profiler_servers import FakeProfiler
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -22,7 +22,7 @@ from mldiagnostics.goodput_utils import (
     get_extra_time_from_anomalous_steps,
     get_timestamp_from_log_entry,
 )
-from support.local_http import served
+from support.servers.local_http import served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

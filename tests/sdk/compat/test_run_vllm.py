@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.run_vllm import directories, rewritten
 from mldiagnostics.runs import list_runs
-from support.programs import Child
+from support.programs.processes import Child
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

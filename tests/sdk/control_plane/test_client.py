@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from contextlib import closing
 from dataclasses import replace
@@ -13,7 +14,7 @@ import pytest
 from mldiagnostics.control_plane.answers import Acknowledgement
 from mldiagnostics.control_plane.client import ControlPlaneClient, ReportFailed
 from mldiagnostics.control_plane.endpoint import Endpoint, endpoint
-from support.report_servers import TOKEN, Answer, ReportServer, report_server
+from support.servers.report_servers import TOKEN, Answer, ReportServer, report_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,6 +132,15 @@ def test_a_token_that_cannot_be_read_is_a_failure(server: ReportServer, tmp_path
     assert refused.fault == "token"
     assert "mount a token of the pod's service account with the audience mldiagnostics" in str(refused)
     assert server.reports == []
+
+
+@pytest.mark.parametrize("field", ["token_file", "ca_file"])
+@pytest.mark.parametrize("kind", ["endless", "pipe"])
+def test_a_special_file_fails_at_once(server: ReportServer, tmp_path: Path, field: str, kind: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    path = {"endless": "/dev/zero", "pipe": str(tmp_path / "pipe")}[kind]
+    endpoint = replace(known(server), **{field: path})  # type: ignore[arg-type]
+    assert first_failure(endpoint).fault == {"token_file": "token", "ca_file": "certificate"}[field]
 
 
 def test_another_authority_is_not_trusted(server: ReportServer, tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mldiagnostics.control_plane.event_backlog import BLOCK, EventBacklog
-from mldiagnostics.control_plane.packing import MAX_BYTES, unpack
-from mldiagnostics.goodput.events import Event, EventCode
+from mldiagnostics.goodput.events.event import Event, EventCode
+from mldiagnostics.goodput.events.packing import MAX_BYTES, unpack
 
 T = 1_790_000_000_000_000
 

@@ -72,15 +72,16 @@ def nested(value: object, times: int) -> object:
     return value
 
 
-def test_a_step_has_the_mean_time_since_the_last_report() -> None:
+def test_a_step_has_the_time_at_which_it_was_reached() -> None:
     progress = Progress()
     assert progress.document() is None
     progress.update(10, 100.0)
     assert progress.document() == {"step": 10, "stepTimeSeconds": None, "changed": 100.0}
-    progress.update(10, 105.0)
-    progress.update(-1, 106.0)
-    progress.update(None, 107.0)
-    progress.update(30, 110.0)
+    progress.update(10, 105.0, 0.25)
+    progress.update(-1, 106.0, 0.25)
+    progress.update(None, 107.0, 0.25)
+    assert progress.document() == {"step": 10, "stepTimeSeconds": 0.25, "changed": 100.0}
+    progress.update(30, 110.0, 0.5)
     assert progress.document() == {"step": 30, "stepTimeSeconds": 0.5, "changed": 110.0}
-    progress.update(20, 120.0)  # after a lost checkpoint
+    progress.update(20, 120.0, 0.5)  # after a lost checkpoint
     assert progress.document() == {"step": 20, "stepTimeSeconds": 0.5, "changed": 120.0}

@@ -7,18 +7,18 @@ import socket
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics.goodput.events import Event, EventCode
-from mldiagnostics.goodput.history import History
+from mldiagnostics.goodput.events.event import Event, EventCode
+from mldiagnostics.goodput.ledger.history import History
 from mldiagnostics.goodput.log.jsonl import LocalLog
-from support.programs import Programs, eventually
-from support.report_servers import Answer, report_server
+from support.programs.processes import Programs, eventually
+from support.servers.report_servers import Answer, report_server
 
 if TYPE_CHECKING:
     from array import array
     from collections.abc import Iterator
     from pathlib import Path
 
-    from support.report_servers import ReportServer
+    from support.servers.report_servers import ReportServer
 
 PROGRAM = """
 import os, signal, sys, threading

@@ -29,8 +29,8 @@ from mldiagnostics.goodput.exports.workload import series
 from mldiagnostics.goodput.monitor.assignment import Assignment
 from mldiagnostics.metric_types import GOODPUT_UNITS
 from mldiagnostics.sinks import BatchPolicy
-from support.receivers import collector
 from support.records import DEADLINE_S, ListSink, eventually, found, origin
+from support.servers.receivers import collector
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from mldiagnostics.goodput.account import Bucket, TimelineSegment
 from mldiagnostics.goodput.buckets import BadputType
-from mldiagnostics.goodput.events import Event, EventCode
+from mldiagnostics.goodput.events.event import Event, EventCode
 from mldiagnostics.goodput.ledger import Ledger
-from support.goodput_notation import T0, events, micros, summary
+from support.goodput.notation import T0, events, micros, summary
 
 S = 1_000_000
 

@@ -6,10 +6,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from mldiagnostics.goodput.events import Event, EventCode
-from mldiagnostics.goodput.history import History
+from mldiagnostics.goodput.events.event import Event, EventCode
+from mldiagnostics.goodput.ledger.history import History
 from mldiagnostics.goodput.report import make_report
-from support.goodput_notation import micros
+from support.goodput.notation import micros
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,10 +7,10 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics.goodput.history import History
 from mldiagnostics.goodput.ledger import Ledger
-from support.goodput_notation import events, micros
-from support.goodput_story import eventful
+from mldiagnostics.goodput.ledger.history import History
+from support.goodput.notation import events, micros
+from support.goodput.story import eventful
 
 if TYPE_CHECKING:
     from collections.abc import Callable

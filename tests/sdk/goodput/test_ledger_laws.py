@@ -12,20 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mldiagnostics.goodput.buckets import BadputType
-from mldiagnostics.goodput.events import Event, EventCode
-from mldiagnostics.goodput.history import History
+from mldiagnostics.goodput.events.event import Event, EventCode
 from mldiagnostics.goodput.ledger import Ledger
-from support.goodput_histories import dice, jobs, logs, moments, with_harmless_changes
-from support.goodput_oracle import OTHER, RECOVERY, STARTUP, WASTED, Loss, Oracle
-from support.goodput_reading import CHECKPOINTS, runs
-from support.goodput_stretches import merged
+from mldiagnostics.goodput.ledger.history import History
+from support.goodput.histories import dice, jobs, logs, moments, with_harmless_changes
+from support.goodput.oracle import OTHER, RECOVERY, STARTUP, WASTED, Loss, Oracle
+from support.goodput.reading import CHECKPOINTS, runs
+from support.goodput.stretches import merged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from random import Random
 
     from mldiagnostics.goodput.account import Account, Disruption
-    from support.goodput_truth import Job
+    from support.goodput.truth import Job
 
 FEWER = settings(max_examples=settings().max_examples * 2 // 5)
 """For laws with many queries for each example."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics.goodput.ledger import Ledger
-from support.goodput_histories import damaged, with_harmless_changes
-from support.goodput_oracle import Loss, Oracle
-from support.goodput_stretches import merged
-from support.goodput_truth import Job, Style
+from support.goodput.histories import damaged, with_harmless_changes
+from support.goodput.oracle import Loss, Oracle
+from support.goodput.stretches import merged
+from support.goodput.truth import Job, Style
 
 if TYPE_CHECKING:
-    from mldiagnostics.goodput.events import Event
+    from mldiagnostics.goodput.events.event import Event
 
 
 def long_log(seed: int, attempts: int, steps: int) -> tuple[list[Event], Random]:

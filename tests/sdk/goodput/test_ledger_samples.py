@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics.goodput.events import EventCode
-from mldiagnostics.goodput.history import History
+from mldiagnostics.goodput.events.conversion import parse
+from mldiagnostics.goodput.events.event import EventCode
 from mldiagnostics.goodput.ledger import Ledger
-from mldiagnostics.goodput.payload import parse
-from support.goodput_notation import Query, Trace, entries, events, micros, summary, traces
-from support.goodput_oracle import Oracle
-from support.goodput_reading import runs
+from mldiagnostics.goodput.ledger.history import History
+from support.goodput.notation import Query, Trace, entries, events, micros, summary, traces
+from support.goodput.oracle import Oracle
+from support.goodput.reading import runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.goodput.buckets import BadputType
-from mldiagnostics.goodput.history import History
 from mldiagnostics.goodput.ledger import Ledger
-from support.goodput_histories import dice, jobs, with_harmless_changes
-from support.goodput_oracle import Oracle
-from support.goodput_truth import Job, Style
+from mldiagnostics.goodput.ledger.history import History
+from support.goodput.histories import dice, jobs, with_harmless_changes
+from support.goodput.oracle import Oracle
+from support.goodput.truth import Job, Style
 
 if TYPE_CHECKING:
     from mldiagnostics.goodput.account import Account
-    from mldiagnostics.goodput.events import Event
+    from mldiagnostics.goodput.events.event import Event
 
 ESTIMATED = {
     BadputType.PROGRAM_STARTUP,

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from mldiagnostics.goodput import stored_history
 from mldiagnostics.goodput.__main__ import main
 from mldiagnostics.goodput.load_reports import ReportQuery, read
-from mldiagnostics.goodput.recorder import GoodputRecorder
+from mldiagnostics.goodput.recording.recorder import GoodputRecorder
 from mldiagnostics.goodput.report import GoodputReport, from_json
-from support.goodput_logs import spoil
-from support.goodput_story import BEGIN, S, Story, eventful, finished, write_log
+from mldiagnostics.goodput.snapshots import stored_history
+from support.goodput.logs import spoil
+from support.goodput.story import BEGIN, S, Story, eventful, finished, write_log
 
 HOUR = 3600 * S
 

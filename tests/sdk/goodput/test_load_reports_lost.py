@@ -11,7 +11,7 @@ from mldiagnostics.diagnostics import counts
 from mldiagnostics.goodput.__main__ import main
 from mldiagnostics.goodput.report import GoodputReport, from_json
 from mldiagnostics.runs import list_runs, run_at
-from support.programs import Programs
+from support.programs.processes import Programs
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from mldiagnostics.errors import ConfigurationError, LogUnreadable
-from mldiagnostics.goodput.events import EventCode
+from mldiagnostics.goodput.events.event import EventCode
 from mldiagnostics.goodput.log import find_log, open_log
 from mldiagnostics.goodput.log.blocks import MAX_LINE_BYTES
-from mldiagnostics.goodput.recorder import GoodputRecorder
+from mldiagnostics.goodput.recording.recorder import GoodputRecorder
 from mldiagnostics.pipeline.records import Record, encode
 from mldiagnostics.sinks.jsonl import LOCAL_SEGMENT_BYTES
-from support.goodput_logs import NOW, EventCollector, events_in
+from support.goodput.logs import NOW, EventCollector, events_in
 
 if TYPE_CHECKING:
-    from mldiagnostics.goodput.events import Event
+    from mldiagnostics.goodput.events.event import Event
 
 T = 1_735_689_600.0
 NOBODY = 65534

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from mldiagnostics.errors import LogUnreadable
-from mldiagnostics.goodput.events import CheckpointEvent, Event, EventCode
+from mldiagnostics.goodput.events.event import CheckpointEvent, Event, EventCode
 from mldiagnostics.goodput.log import open_log
 from mldiagnostics.goodput.log.callback_log import CallbackLog
 from mldiagnostics.goodput.log.payloads import read_payloads
-from mldiagnostics.goodput.recorder import GoodputRecorder
-from support.goodput_logs import NOW, EventCollector, events_in
-from support.logging_server import logging_server
+from mldiagnostics.goodput.recording.recorder import GoodputRecorder
+from support.goodput.logs import NOW, EventCollector, events_in
+from support.servers.logging_server import logging_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from support.logging_server import LoggingServer
+    from support.servers.logging_server import LoggingServer
 
 T = NOW.timestamp()
 

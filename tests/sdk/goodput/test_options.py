@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.goodput.options import exclusions, interval, moment, positive, window
-from support.interpreters import oldest_and_newest
+from support.programs.interpreters import oldest_and_newest
 
 TEN = 1_795_255_200_000_000  # 2026-11-21T10:00:00Z
 

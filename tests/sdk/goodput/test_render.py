@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.goodput.buckets import BadputType
-from mldiagnostics.goodput.events import EventCode
+from mldiagnostics.goodput.events.event import EventCode
 from mldiagnostics.goodput.ledger import Ledger
 from mldiagnostics.goodput.render.comparison import comparison_table, names
 from mldiagnostics.goodput.render.page import page
@@ -24,13 +24,13 @@ from mldiagnostics.goodput.render.palette import PRODUCTIVE, paint
 from mldiagnostics.goodput.render.table import alarm, bar, table
 from mldiagnostics.goodput.render.words import duration, encodable, label, percent
 from mldiagnostics.goodput.report import GoodputReport, make_report
-from support.goodput_histories import logs, moments
-from support.goodput_story import S, Story, eventful, finished
+from support.goodput.histories import logs, moments
+from support.goodput.story import S, Story, eventful, finished
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mldiagnostics.goodput.events import Event
+    from mldiagnostics.goodput.events.event import Event
 
 VOID = {"br", "meta"}
 

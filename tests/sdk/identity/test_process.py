@@ -121,6 +121,12 @@ def test_an_invalid_number_is_reported_and_the_next_source_used() -> None:
     assert "MLDIAG_RANK='first'" in problems["env-MLDIAG_RANK"]
 
 
+@pytest.mark.parametrize("name", ["RANK", "WORLD_SIZE", "SLICE", "HOST_INDEX", "ATTEMPT"])
+def test_an_invalid_injected_number_is_reported_also_if_it_does_not_count(name: str) -> None:
+    _, problems = place_of({f"MLDIAG_{name}": "x", "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0"})
+    assert list(problems) == [f"env-MLDIAG_{name}"]
+
+
 def test_a_rank_outside_the_world_is_reported_and_the_world_extended() -> None:
     place, problems = place_of({"RANK": "8", "WORLD_SIZE": "8"})
     assert (place.rank, place.world_size) == (8, 9)

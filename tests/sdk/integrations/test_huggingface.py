@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support.examples import run_example
+from support.programs.examples import run_example
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from mldiagnostics.goodput.account import Bucket
 from mldiagnostics.goodput.buckets import BadputType
-from mldiagnostics.goodput.history import History
+from mldiagnostics.goodput.ledger.history import History
 from mldiagnostics.goodput.log import open_log
-from support.examples import python
-from support.programs import Programs
+from support.programs.examples import python
+from support.programs.processes import Programs
 
 if TYPE_CHECKING:
     from pathlib import Path

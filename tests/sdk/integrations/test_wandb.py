@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.sinks import sink_maker
-from support.examples import python, run_example, run_source
+from support.programs.examples import python, run_example, run_source
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from mldiagnostics.pipeline.buffer import CAPACITY, WAIT_CAPACITY, Buffer
 from mldiagnostics.pipeline.recorder import RecordPipeline
 from mldiagnostics.pipeline.sink_backpressure import WORKER_CAPACITY
 from mldiagnostics.runs import read_records
-from support.programs import Programs
+from support.programs.processes import Programs
 from support.records import DEADLINE_S, HangingSink, ListSink, origin
 from typing_extensions import override
 
@@ -64,6 +64,19 @@ def test_a_tight_loop_keeps_all_its_records(programs: Programs) -> None:
     assert (ended.code, ended.out) == (0, "{}\n"), ended.err
     steps = [record.step for record in read_records(programs.storage, programs.the_run().run_id, kinds={"metric"})]
     assert steps == list(range(MORE))
+
+
+def test_the_sdks_own_records_are_kept_beside_a_tight_loop(programs: Programs) -> None:
+    source = f"""
+    from mldiagnostics import machinelearning_run, metrics
+    run = machinelearning_run("x", metrics_record_interval_sec=0.02, on_full="wait")
+    for step in range({MORE}):
+        run.step(step)
+        metrics.record("loss", 1.0, step=step)
+    print(run.close().dropped)
+    """
+    ended = programs.run(source, env={"MLDIAG_HEARTBEAT_SECONDS": "0.1"})
+    assert (ended.code, ended.out) == (0, "{}\n"), ended.err
 
 
 def test_a_sink_that_hangs_is_waited_for_once_and_then_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,7 +68,10 @@ def test_steps_may_be_any_whole_number() -> None:
     assert [(each.value, each.step) for each in drained(*calls)] == [(0.5, 7)] * 4
 
 
-@pytest.mark.parametrize("step", [[1, 2], math.nan, 10**5000, 2**63], ids=["list", "nan", "huge", "2^63"])
+UNUSABLE = {"list": [1, 2], "nan": math.nan, "huge": 10**5000, "2^63": 2**63, "2.5": 2.5, "numpy": np.float32(0.5)}
+
+
+@pytest.mark.parametrize("step", UNUSABLE.values(), ids=UNUSABLE)
 def test_a_metric_without_a_usable_step_is_kept(step: Any) -> None:
     assert [(each.value, each.step) for each in drained({"name": "loss", "value": 0.5, "step": step})] == [(0.5, None)]
 

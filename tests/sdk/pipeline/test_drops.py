@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.pipeline.drops import ADVICE, Drops, Reason
-from support.programs import Programs
+from support.programs.processes import Programs
 
 if TYPE_CHECKING:
     from pathlib import Path

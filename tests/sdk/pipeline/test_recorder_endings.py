@@ -195,6 +195,30 @@ def test_forked_workers_that_are_terminated_lose_nothing(act: str, tmp_path: Pat
     assert len(found(tmp_path)) == 3 * 1001
 
 
+LEFT = """
+import multiprocessing
+def work(number):
+    for step in range(200):
+        metrics.record("loss", float(step), step=step)
+    return number
+if __name__ == "__main__":
+    run = begin()
+    pool = multiprocessing.get_context("fork").Pool(3)
+    assert pool.map(work, range(30), chunksize=1) == list(range(30))
+    pool.close()
+    {end}
+    run.close()
+"""
+ENDS_OF_POOLS = {"terminated": "pool.terminate(); pool.join()", "joined": "pool.join()", "left": ""}
+
+
+@pytest.mark.parametrize("end", ENDS_OF_POOLS.values(), ids=ENDS_OF_POOLS)
+def test_workers_of_a_pool_that_are_terminated_while_they_close_lose_nothing(end: str, tmp_path: Path) -> None:
+    ended = run_program(LEFT.format(end=end), tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert len(found(tmp_path)) == 6000
+
+
 OWN = {
     "a handler of its own": "signal.signal(signal.SIGTERM, lambda *_: os._exit(7)); {act}",
     "put in later": "{act}; signal.signal(signal.SIGTERM, lambda *_: os._exit(7))",

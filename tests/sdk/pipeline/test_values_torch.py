@@ -6,7 +6,7 @@ import json
 import subprocess
 
 import pytest
-from support import environments
+from support.programs import environments
 from support.records import DEADLINE_S, ROOT
 
 pytestmark = pytest.mark.peers

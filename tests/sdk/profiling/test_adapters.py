@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from mldiagnostics.capture import ServerProbe, TargetState, capture
-from support import environments
-from support.training import training
-from support.xprof_reader import names_in
+from support.programs import environments
+from support.programs.training import training
+from support.programs.xprof_reader import names_in
 
 pytestmark = pytest.mark.peers
 

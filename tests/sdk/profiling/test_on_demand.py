@@ -12,8 +12,8 @@ import pytest
 from cluster.ports import free_port
 from mldiagnostics.capture import TargetState, capture
 from mldiagnostics.profiling.ports import is_free
-from support import environments
-from support.jax_programs import end_of, run_program, start_program
+from support.programs import environments
+from support.programs.jax_programs import end_of, run_program, start_program
 
 if TYPE_CHECKING:
     from mldiagnostics.capture import CaptureReport

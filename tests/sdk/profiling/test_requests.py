@@ -16,7 +16,7 @@ from mldiagnostics.profiling.requests import (
     read_profile_request,
     read_terminate_request,
 )
-from support.profiler_protos import message
+from support.servers.profiler_protos import message
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)))
 

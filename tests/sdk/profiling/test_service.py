@@ -31,7 +31,7 @@ from mldiagnostics.profiling.recorder import Busy, CannotRecord
 from mldiagnostics.profiling.service import ProfilerService
 from mldiagnostics.profiling.xspace import HOST_PLANE, XSpaceLine, encode
 from mldiagnostics.store import open_store
-from support.profiler_protos import message
+from support.servers.profiler_protos import message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,12 +20,12 @@ from mldiagnostics.capture.messages import PROFILE, profile_request
 from mldiagnostics.layout import is_trace
 from mldiagnostics.profiling.xprof import Xprof, xprof
 from mldiagnostics.store import open_store
-from support.jax_programs import end_of, run_program, start_program
-from support.xprof_reader import names_in
+from support.programs.jax_programs import end_of, run_program, start_program
+from support.programs.xprof_reader import names_in
 
 if TYPE_CHECKING:
-    from support.emulator_faults import FaultyProxy
-    from support.jax_programs import Ended
+    from support.programs.jax_programs import Ended
+    from support.servers.emulator_faults import FaultyProxy
 
 pytestmark = pytest.mark.peers
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.capture.trace import summarize
 from mldiagnostics.profiling.xspace import HOST_PLANE, XSpaceLine, encode, gpu_plane
-from support.profiler_protos import message
+from support.servers.profiler_protos import message
 
 START_NS = 1_795_243_877_512_895_656
 SECOND_NS = 10**9

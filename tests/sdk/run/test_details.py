@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from support.programs import Programs
+    from support.programs.processes import Programs
 
 PROGRAM = """
 import logging

@@ -6,15 +6,16 @@ import signal
 import socket
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics.runs import list_runs, ranks_of, read_records
-from support import environments
-from support.programs import eventually
+from support.programs import environments
+from support.programs.processes import eventually
 
 if TYPE_CHECKING:
-    from support.programs import Programs
+    from support.programs.processes import Programs
 
 BEGIN = """
 import os, signal, sys, threading, time
@@ -61,7 +62,16 @@ ENDINGS = {
     "exception": ("raise ValueError('bad\\nnews')", 1, "Failed", "UncaughtException"),
     "exception in a thread": (IN_A_THREAD, 0, "Failed", "UncaughtExceptionInThread"),
     "interrupt": (INTERRUPTED, -2, "Failed", "UncaughtException"),
-    "exit not seen": ("raise SystemExit(1)", 1, "Completed", "ExitCodeUnknown"),
+    "exception, hook replaced": ("sys.excepthook = print; raise ValueError('bad')", 1, "Failed", "UncaughtException"),
+    "exception in a thread, hook replaced": (
+        f"threading.excepthook = print{IN_A_THREAD}",
+        0,
+        "Failed",
+        "UncaughtExceptionInThread",
+    ),
+    "exit raised": ("raise SystemExit(1)", 1, "Failed", "ExitCode"),
+    "exit raised, 0": (f"{CAUGHT}\nraise SystemExit(0)", 0, "Completed", ""),
+    "exit raised, computed": ("raise SystemExit(len('x'))", 1, "Completed", "ExitCodeUnknown"),
     "with": ("with run: pass", 0, "Completed", ""),
     "with, exception": ("with run: 1 / 0", 1, "Failed", "UncaughtException"),
     "with, exit": ("with run: sys.exit(2)", 2, "Failed", "ExitCode"),
@@ -98,6 +108,23 @@ def test_exceptions_keep_the_traceback_that_python_prints(programs: Programs) ->
     ended = programs.run(f"{BEGIN}\nraise ValueError('bad news')\n")
     assert ended.err.count("ValueError: bad news") == 1
     assert programs.the_run().message == "ValueError: bad news"
+
+
+HIDDEN = {
+    "exception": "raise OSError(f'{url}: {token}')",
+    "exception in a thread": "threading.Thread(target=lambda: open(url + token)).start()",
+    "exit": "sys.exit(f'no data at {url}: {token}')",
+}
+
+
+@pytest.mark.parametrize("ending", HIDDEN)
+def test_no_secret_of_a_message_is_stored(programs: Programs, ending: str) -> None:
+    secrets = "url, token = 'https://me:hush@host/file?sig=husht', 'hf_' + 'Hush' * 9"
+    programs.run(f"{BEGIN}\n{secrets}\n{HIDDEN[ending]}\n")
+    assert "<secret>" in programs.the_run().message
+    files = [file.read_text() for file in Path(programs.storage).rglob("*") if file.is_file()]
+    assert len(files) > 1
+    assert not [text for text in files if "hush" in text.lower()]
 
 
 @pytest.mark.parametrize("statement", ["os._exit(3)", "os.kill(os.getpid(), signal.SIGKILL)", "os.abort()"])

@@ -7,7 +7,7 @@ from queue import Queue
 
 import pytest
 from mldiagnostics.run.heartbeat import HeartbeatThread
-from support.programs import eventually
+from support.programs.processes import eventually
 
 
 class Calls:

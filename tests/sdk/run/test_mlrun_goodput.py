@@ -7,13 +7,13 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics.goodput.history import History
+from mldiagnostics.goodput.ledger.history import History
 from mldiagnostics.goodput.log import open_log
 from mldiagnostics.runs import list_runs, read_records
 
 if TYPE_CHECKING:
-    from support.emulator import Emulator
-    from support.programs import Programs
+    from support.programs.processes import Programs
+    from support.servers.emulator import Emulator
 
 BEGIN = """
 import os, sys, threading, time

@@ -11,7 +11,7 @@ import pytest
 from mldiagnostics.runs import list_runs, read_records
 
 if TYPE_CHECKING:
-    from support.programs import Programs
+    from support.programs.processes import Programs
 
 BEGIN = """
 from mldiagnostics import machinelearning_run, metrics
@@ -158,6 +158,63 @@ def test_wrong_calls_in_any_order_are_harmless(programs: Programs) -> None:
     ended = programs.run(f"{BEGIN}\nmetrics.record('early', 1.0)\nrun = machinelearning_run('job')\n{HARMLESS}")
     assert ended.code == 0, ended.err
     assert recorded(programs.storage, programs.the_run().run_id) == [("early", 1.0)]
+
+
+def test_configurations_over_the_limit_keep_their_small_values(programs: Programs) -> None:
+    ended = programs.run(f"""{BEGIN}
+run = machinelearning_run("x", configs={{"lr": 0.1, "vocabulary": ["w" * 100] * 1000}}, log_system_metrics=False)
+""")
+    row = programs.the_run()
+    assert row.configs["user"] == {"lr": 0.1, "vocabulary": "<left out: 100026 bytes>"}
+    [*_, last] = read_records(programs.storage, row.run_id, kinds={"config"})
+    assert last.payload == row.configs
+    assert ended.err.count("configs: more than 64 KiB, vocabulary left out") == 1
+    assert "may have 4 KiB" not in ended.err
+
+
+def test_a_step_that_is_not_whole_is_refused(programs: Programs) -> None:
+    ended = programs.run(f"""{BEGIN}
+run = machinelearning_run("x", log_system_metrics=False)
+for number in (1, 2.0, "3", 3.5, None, [4], float("nan")):
+    run.step(number)
+    metrics.record("loss", 0.5, step=number)
+""")
+    row = programs.the_run()
+    assert row.step == 4
+    assert [record.step for record in read_records(programs.storage, row.run_id, kinds={"metric"})][:4] == [
+        1,
+        2,
+        None,
+        None,
+    ]
+    assert ended.err.count("run.step(3.5) is ignored") == 1
+    assert ended.err.count("without its step") == 1
+
+
+def test_every_rank_leaves_its_last_step_and_the_time_of_a_step(programs: Programs) -> None:
+    source = f"""{BEGIN}
+import os
+with machinelearning_run("x", log_system_metrics=False) as run:
+    for step in range(5 if os.environ["RANK"] == "0" else 9):
+        run.step(step)
+"""
+    for rank in ("1", "0"):
+        ended = programs.run(source, env={"MLDIAG_RUN_ID": "shared", "RANK": rank, "WORLD_SIZE": "2"})
+        assert ended.code == 0, ended.err
+    assert (programs.the_run().step, programs.the_run().step_time_s is not None) == (4, True)
+    ends = [each for each in read_records(programs.storage, "shared", kinds={"phase"}) if each.name == "Completed"]
+    assert {end.rank: end.step for end in ends} == {0: 4, 1: 8}
+    assert all(end.payload["stepTimeSeconds"] > 0 for end in ends if end.payload)  # type: ignore[operator]
+
+
+def test_without_steps_of_the_program_those_of_its_metrics_count(programs: Programs) -> None:
+    programs.run(f"""{BEGIN}
+run = machinelearning_run("x", log_system_metrics=False)
+for step in range(43):
+    metrics.record("loss", 0.5, step=step)
+run.recording.flush(60)
+""")
+    assert programs.the_run().step == 42
 
 
 def test_late_changes_of_configurations_are_reported(programs: Programs) -> None:

@@ -9,8 +9,8 @@ import pytest
 from mldiagnostics.runs import find_run, list_runs, read_records
 
 if TYPE_CHECKING:
-    from support.emulator import Emulator
-    from support.programs import Programs
+    from support.programs.processes import Programs
+    from support.servers.emulator import Emulator
 
 TRAIN = """
 import time

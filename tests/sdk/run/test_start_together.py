@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics.runs import find_run, ranks_of, read_records
-from support import environments
+from support.programs import environments
 
 if TYPE_CHECKING:
-    from support.programs import Programs
+    from support.programs.processes import Programs
 
 PROCESSES = 4
 TRAIN = """
@@ -71,11 +71,10 @@ def test_a_worker_that_fails_is_seen_although_the_leader_is_well(programs: Progr
     source = f"{TRAIN}\nif run.origin.rank == 2:\n    raise ValueError('no data')\n"
     assert run_together(programs, source, variables("by hand")) == [0, 0, 1, 0]
     row = programs.the_run()
-    assert row.phase == "Completed"
-    seen = find_run(programs.storage, row.run_id[:12])
-    assert (seen.phase, seen.reason) == ("Failed", "WorkerUncaughtException")
-    assert "rank 2" in seen.message
-    assert "no data" in seen.message
+    assert row == find_run(programs.storage, row.run_id[:12])
+    assert (row.phase, row.reason) == ("Failed", "WorkerUncaughtException")
+    assert "rank 2" in row.message
+    assert "no data" in row.message
 
 
 JAX = """

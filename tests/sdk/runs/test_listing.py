@@ -11,12 +11,12 @@ from mldiagnostics import runs
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.runs import attempt_rows, configs, find_run, list_runs
 from mldiagnostics.store import open_store
-from support.programs import Programs
+from support.programs.processes import Programs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.emulator_faults import FaultyProxy
+    from support.servers.emulator_faults import FaultyProxy
 
 
 def put(root: Path, run: str, **fields: Any) -> None:
@@ -47,8 +47,8 @@ def test_filters_narrow_the_list(tmp_path: Path, filters: dict[str, Any], expect
     assert [row.run_id for row in list_runs(str(tmp_path), now=60, **filters)] == expected
 
 
-def test_listing_does_not_read_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    put(tmp_path, "a")
+def test_the_records_of_a_process_that_has_ended_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, "a", worldSize=1)
     monkeypatch.setattr("mldiagnostics.runs.record_queries.record_files", lambda _: pytest.fail("read"))
     assert [row.run_id for row in list_runs(str(tmp_path))] == ["a"]
 
@@ -107,8 +107,18 @@ def test_configurations_need_a_run(tmp_path: Path) -> None:
 
 
 SURFACE = {
-    *("AttemptRow", "EventRow", "MetricRow", "MetricSeries", "RankRow", "RunRow", "SeriesReader", "SessionFile"),
-    *("SessionRow", "attempt_rows", "configs", "events", "find_run", "goodput", "goodput_over_time"),
+    *(
+        "AttemptRow",
+        "EventRow",
+        "FindingRow",
+        "MetricRow",
+        "MetricSeries",
+        "RankRow",
+        "RunRow",
+        "SeriesReader",
+        "SessionFile",
+    ),
+    *("SessionRow", "attempt_rows", "configs", "events", "find_run", "findings", "goodput", "goodput_over_time"),
     *("list_runs", "metrics", "ranks"),
     *("ranks_of", "read_records", "run_at", "series", "sessions", "step_times", "with_goodput"),
 }

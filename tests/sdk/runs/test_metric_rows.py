@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from mldiagnostics.runs import metrics
-from support.programs import Programs
+from support.programs.processes import Programs
 
 if TYPE_CHECKING:
     from pathlib import Path

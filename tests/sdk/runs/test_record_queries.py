@@ -11,7 +11,7 @@ from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.pipeline.records import Record, encode
 from mldiagnostics.runs import events, find_run, ranks, read_records
 from mldiagnostics.store import open_store
-from support.programs import Programs
+from support.programs.processes import Programs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,7 +79,8 @@ def test_events_are_in_the_order_of_time_without_the_steps(tmp_path: Path) -> No
 def test_only_the_ends_of_the_files_are_needed(storage: str, store: Store) -> None:
     noise = [Record("metric", 100.0, "loss", 1.0, step) for step in range(8000)]  # 900 kB
     active = Record("phase", 10.0, "Active", payload={"host": "h0", "intervalSeconds": 10.0})
-    beats = [Record("heartbeat", 100.0 + beat, "alive", step=beat * 2, payload={}) for beat in (0, 10, 20)]
+    pace = {"stepTimeSeconds": 0.5}
+    beats = [Record("heartbeat", 100.0 + beat, "alive", step=beat * 2, payload=pace) for beat in (0, 10, 20)]
     server = Record("session", 11.0, "on-demand", payload={"state": "listening", "port": 9999})
     put(store, "a0-r0-aaaaaaaa-00001", active, server, *noise)
     put(store, "a0-r0-aaaaaaaa-00002", *noise, *beats, *noise[:1000])
@@ -111,7 +112,7 @@ def test_hosts_are_counted(storage: str, store: Store) -> None:
 def test_records_of_other_kinds_are_not_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(open_store(str(tmp_path)), "a0-r0-aaaaaaaa-00001", Record("metric", 1.0, "m", 1.0), Record("drop", 2.0, "d"))
     assert [record.name for record in read_records(str(tmp_path), "run")] == ["m", "d"]
-    monkeypatch.setattr("mldiagnostics.runs.record_queries.decode", lambda _: pytest.fail("parsed"))
+    monkeypatch.setattr("mldiagnostics.runs.record_ends.decode", lambda _: pytest.fail("parsed"))
     assert list(read_records(str(tmp_path), "run", kinds={"phase"})) == []
 
 

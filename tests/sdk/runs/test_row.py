@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.lifecycle.outcome import FINAL, RunOutcome
 from mldiagnostics.pipeline.records import Record
+from mldiagnostics.runs.fold import folded
+from mldiagnostics.runs.phase import phase_at
 from mldiagnostics.runs.rank_row import RankRow, rank_rows
-from mldiagnostics.runs.row import folded, phase_at, run_row
+from mldiagnostics.runs.row import run_row
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(),
@@ -71,6 +73,14 @@ def test_the_last_process_of_each_rank_is_its_row_in_any_order_of_records(found:
     assert [row.host for row in rows] == ["h0", "h1", "h2"]
 
 
+def test_a_process_that_was_killed_before_its_first_sign_of_life_is_lost_by_the_interval_of_its_run() -> None:
+    record = ("a", Record("metric", 100.0, "loss", 1.0))
+    (row,) = rank_rows([record], now=131.0, interval_s=10.0)
+    assert (row.phase, row.reason, row.ended) == ("Failed", "Lost", 100.0)
+    (row,) = rank_rows([record], now=130.0, interval_s=10.0)
+    assert (row.phase, row.ended) == ("Active", None)
+
+
 RANKS = st.lists(
     st.builds(
         RankRow,
@@ -91,9 +101,9 @@ RANKS = st.lists(
 @given(PHASES, st.integers(0, 2), RANKS)
 def test_a_run_is_as_well_as_the_processes_of_its_attempt(phase: Any, attempt: int, ranks: list[RankRow]) -> None:
     row = run_row({"phase": phase, "attempt": attempt}, directory="d", now=0.0)
-    whole = folded(row, ranks)
-    failed = [rank for rank in ranks if rank.attempt == attempt and rank.phase == "Failed"]
-    assert (whole.phase == "Failed") == (phase == "Failed" or bool(failed))
-    if phase == "Failed" or not failed:
-        assert whole == row
-    assert whole.phase in FINAL or whole.phase == phase
+    whole, shown = folded(row, ranks)
+    phases = {rank.phase for rank in ranks if rank.attempt == attempt} | {phase}
+    assert (whole.phase == "Failed") == ("Failed" in phases)
+    assert (whole.phase == "Completed") == (phases == {"Completed"})
+    assert whole.phase in FINAL or whole.ended is None
+    assert [rank.phase for rank in shown] == [rank.phase for rank in ranks]

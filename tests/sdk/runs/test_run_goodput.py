@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics.runs import goodput, goodput_over_time, with_goodput
-from support.programs import Programs
+from support.programs.processes import Programs
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,7 @@ from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.pipeline.records import Record, encode
 from mldiagnostics.runs import MetricSeries, SeriesReader, series
 from mldiagnostics.store import open_store
-from support.programs import Programs
+from support.programs.processes import Programs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,15 +12,15 @@ from mldiagnostics.pipeline.recorder import RecordPipeline
 from mldiagnostics.pipeline.records import Record
 from mldiagnostics.sinks import SinkRefused, SinkUnavailable, sink_maker
 from mldiagnostics.sinks.cloud_logging import CloudLoggingSink
-from support.receivers import http_receiver
 from support.records import DEADLINE_S, ListSink, eventually, origin
+from support.servers.receivers import http_receiver
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from mldiagnostics.sinks import Sink
-    from support.receivers import HttpReceiver
+    from support.servers.receivers import HttpReceiver
 
 T = 1_777_000_000.0
 PROCESS = replace(origin(), project="my-project", region="us-central1")

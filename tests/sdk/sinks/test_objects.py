@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mldiagnostics.sinks import Sink
-    from support.emulator_faults import FaultyProxy
+    from support.servers.emulator_faults import FaultyProxy
 
 
 @pytest.fixture(autouse=True)

@@ -11,16 +11,16 @@ from mldiagnostics.pipeline.buffer import Buffer
 from mldiagnostics.pipeline.recorder import RecordPipeline
 from mldiagnostics.pipeline.records import Record
 from mldiagnostics.sinks import SinkRefused, SinkUnavailable, sink_maker
-from mldiagnostics.sinks.otlp import OtlpEndpoint, receiver_of
-from support.receivers import collector, http_receiver, mute_listener
+from mldiagnostics.sinks.otlp_endpoint import OtlpEndpoint, endpoint_of
 from support.records import DEADLINE_S, ListSink, eventually, origin, run_program
+from support.servers.receivers import collector, http_receiver, mute_listener
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from mldiagnostics.sinks import Sink
-    from support.receivers import Collector
+    from support.servers.receivers import Collector
 
 T = 1_700_000_000.25
 
@@ -207,7 +207,7 @@ def test_a_stopped_receiver_does_not_delay_the_exit_of_a_program(tmp_path: Path)
     ],
 )
 def test_a_url_and_the_environment_select_a_receiver(url: str, env: dict[str, str], expected: OtlpEndpoint) -> None:
-    assert receiver_of(url, env) == expected
+    assert endpoint_of(url, env) == expected
 
 
 @pytest.mark.parametrize("url", ["otlp+http:", "otlp+https://", "otlp://:4317", "otlp://host:port"])

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from mldiagnostics.store import Store
-    from support.emulator import Emulator
-    from support.emulator_faults import Fault, FaultyProxy
+    from support.servers.emulator import Emulator
+    from support.servers.emulator_faults import Fault, FaultyProxy
 
 MIB = 1024 * 1024
 SDK = Path(__file__).parents[3] / "sdk/src"

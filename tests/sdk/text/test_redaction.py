@@ -16,7 +16,7 @@ authorization Authorization connection_string connectionString password passwd p
 DB_PASSWORD API_KEY api-key apiKey APIKey apikey OPENAI_API_KEY aws_secret hf_token HF-TOKEN wandb_token private_key
 accountKey account_key storage_key encryption_key signing_key license_key deploy_key credentials dbpassword authtoken
 access_tokens my_token bearer x-api-key auth_header session_cookie dsn jwt webhook_secret secret_value user_password
-bot_token telegram_bot_token hf_model_token user_token id_token
+bot_token telegram_bot_token hf_model_token user_token id_token db_pass dbPass SMTP_PASS mail.pass redis-pass
 """
 
 SECRET_VALUES: list[tuple[str, Any]] = [
@@ -33,6 +33,7 @@ mask_token eos_token_id pad_token_id image_token decoder_start_token end_of_turn
 num_tokens_per_step loss_per_token key keys sort_key prng_key rng_key image_key text_key label_key primary_key
 foreign_key user_key batch_key cache_key key_dim num_key_value_heads monkey keyboard turkey keyframe secretary
 tokenization author authority passes forward_pass password_file token_path ssh_key_path secret_name credentials_file
+pass backward_pass pass_rate second_pass AuthorizationError NoCredentialsError
 """
 
 OPEN_VALUES: list[tuple[str, Any]] = [
@@ -88,6 +89,12 @@ FORMS = {
     "redis://:hush@cache/0": "redis://:<secret>@cache/0",
     f"https://{'x' * 40}@github.com/me/repo": "https://<secret>@github.com/me/repo",
     "https://bucket/file?sig=abcdefgh%3D&x=1": "https://bucket/file?sig=<secret>&x=1",
+    "https://account/file?SIG=hush": "https://account/file?SIG=<secret>",
+    "https://host/file?Expires=1&Signature=hu%2Bsh~&Key-Pair-Id=K": "https://host/file?Expires=1&Signature=<secret>"
+    "&Key-Pair-Id=K",
+    "https://host/file?X-Goog-Signature=0a1b": "https://host/file?X-Goog-Signature=<secret>",
+    "postgres://me:h@u@sh@db/runs": "postgres://me:<secret>@db/runs",
+    "--db_pass=hush": "--db_pass=<secret>",
     "https://host/?access_token=hush&page=2": "https://host/?access_token=<secret>&page=2",
     "Server=tcp:db;User=me;Password=hush;": "Server=tcp:db;User=me;Password=<secret>;",
     "AccountName=me;AccountKey=abc==;": "AccountName=me;AccountKey=<secret>;",

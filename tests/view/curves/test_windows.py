@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from math import isfinite
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,11 @@ from mldiagnostics.runs.points import NO_STEP, PointColumns
 from mldiagnostics_view.curves.chunks import CurveChunks, SpillFile
 from mldiagnostics_view.curves.windows import Buckets, Window
 
-POINT = st.tuples(st.integers(-50, 2000), st.floats(-1e6, 1e6) | st.just(float("nan")), st.booleans())
+POINT = st.tuples(
+    st.integers(-50, 2000),
+    st.floats(-1e6, 1e6) | st.sampled_from([float("nan"), float("inf"), float("-inf")]),
+    st.booleans(),
+)
 
 
 @given(st.lists(POINT, max_size=600), st.integers(0, 300), st.integers(0, 1000), st.integers(1, 40))
@@ -24,11 +29,18 @@ def test_every_point_of_the_window_counts_once(
         curve.extend(PointColumns([float(step) for step, _, _ in points], steps, [value for _, value, _ in points]))
         buckets = Buckets(Window("step", start, start + length, size))
         curve.fill(buckets)
-    shown = [
-        value
-        for (step, value, has_step) in points
-        if has_step and start <= step <= start + length and value == value  # noqa: PLR0124 - not NaN
-    ]
+        last = curve.last_point("step", start, start + length)
+        rows = list(curve.points("step", start, start + length))
+    inside = [(step, value) for step, value, has_step in points if has_step and start <= step <= start + length]
+    shown = [value for _, value in inside if isfinite(value)]
+    assert [repr((step, value)) for _, step, value in rows] == [repr(point) for point in inside]
+    highest = max((step for step, _ in inside), default=None)
+    assert repr(last) == repr(next((point for point in reversed(inside) if point[0] == highest), None))
+    odd = buckets.summary()["nonfinite"]
+    assert (odd["nan"], odd["plus"], odd["minus"]) == tuple(
+        sum(repr(value) == name for _, value in inside) for name in ("nan", "inf", "-inf")
+    )
+    assert buckets.summary()["count"] == len(inside)
     assert sum(buckets.count) == len(shown)
     assert min(buckets.low) == min(shown, default=float("inf"))
     assert max(buckets.high) == max(shown, default=float("-inf"))

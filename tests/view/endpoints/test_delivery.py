@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 from aiohttp import web
-from mldiagnostics_kube.connections import ConnectionTimes, listen
+from mldiagnostics_kube.serving.connections import ConnectionTimes, listen
 from mldiagnostics_view.endpoints import delivery, live
 from mldiagnostics_view.endpoints.bodies import Body
 from mldiagnostics_view.endpoints.problems import problems

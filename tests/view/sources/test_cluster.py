@@ -10,14 +10,14 @@ import yaml
 from mldiagnostics.store import open_store
 from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.resources import RUNS
-from mldiagnostics_api.run_names import run_label
-from mldiagnostics_kube.apiserver import path_to
-from mldiagnostics_kube.failures import ClusterFailure
+from mldiagnostics_api.runs.names import run_label
+from mldiagnostics_kube.client.apiserver import path_to
+from mldiagnostics_kube.client.failures import ClusterFailure
 from mldiagnostics_view.sources.cluster import ClusterSource
 from mldiagnostics_view.sources.cluster_place import ClusterPlace
 from mldiagnostics_view.sources.source import RunUnknown
-from support.definitions import install
-from support.grants import grant
+from support.cluster.definitions import install
+from support.cluster.grants import grant
 from support.run_files import put_run
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.envtest import ApiServer
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
 
 pytestmark = pytest.mark.apiserver
 

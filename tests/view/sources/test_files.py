@@ -9,9 +9,9 @@ from mldiagnostics.pipeline.records import Record
 from mldiagnostics.runs import ranks
 from mldiagnostics.store import open_store
 from mldiagnostics_view.sources.files import FileSource
-from support.emulator import running_emulator
-from support.emulator_faults import faulty_proxy
 from support.run_files import put_records, put_run
+from support.servers.emulator import running_emulator
+from support.servers.emulator_faults import faulty_proxy
 
 if TYPE_CHECKING:
     import pytest

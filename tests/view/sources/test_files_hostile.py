@@ -16,9 +16,9 @@ from mldiagnostics_view.endpoints.bodies import Body
 from mldiagnostics_view.server import serving
 from mldiagnostics_view.settings import Settings
 from mldiagnostics_view.sources import files
-from support.emulator import running_emulator
-from support.emulator_faults import faulty_proxy
 from support.run_files import put_records, put_run
+from support.servers.emulator import running_emulator
+from support.servers.emulator_faults import faulty_proxy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -118,9 +118,11 @@ async def test_very_many_metrics_are_bounded_and_found_by_search(
     put_records(store, "many", "a0-r0-00000000-00001", *points)
     async with server(str(tmp_path / "runs")) as client:
         shown = await read_all(client, f"{BASE}/many/metrics")
-        listed, left_out = [each["metric"] for each in shown["metrics"]], shown["progress"]["leftOut"]
+        listed, progress = [each["metric"] for each in shown["metrics"]], shown["progress"]
+        left_out = progress["leftOut"]
         assert listed == ["loss", *names[: limits.MAX_LISTED_METRICS - 1]]
-        assert shown["omitted"] + len(listed) + left_out == MANY + 2
+        assert progress["longNames"] == 1
+        assert shown["omitted"] + len(listed) + left_out == MANY + 1
         assert 0 < left_out < MANY
         found = await read_all(client, f"{BASE}/many/metrics", q="03001 LAYER")
         assert ([each["metric"] for each in found["metrics"]], found["omitted"]) == (["layer/03001/norm"], 0)
@@ -134,12 +136,13 @@ async def test_many_curves_share_the_buckets_of_one_response(tmp_path: Path) -> 
     points = [
         Record("metric", float(t), "loss", 1.0, step=t, labels={"part": str(part)}, rank=0, attempt=0)
         for part in range(300)
-        for t in range(1000)
+        for t in range(400)
     ]
     put_records(store, "wide", "a0-r0-00000000-00001", *points)
     async with server(str(tmp_path / "runs")) as client:
         shown = await read_all(client, f"{BASE}/wide/curves", metric="loss", buckets=limits.MAX_BUCKETS)
         assert (len(shown["curves"]), shown["omitted"]) == (limits.MAX_SERIES, 300 - limits.MAX_SERIES)
+        assert limits.MAX_CURVE_BUCKETS < 400 * limits.MAX_SERIES
         assert sum(len(curve["x"]) for curve in shown["curves"]) <= limits.MAX_CURVE_BUCKETS
 
 

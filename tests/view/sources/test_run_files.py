@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.store import open_store
-from mldiagnostics_api.run_row import run_row_of
-from mldiagnostics_kube.failures import ClusterFailure
+from mldiagnostics_api.runs.row import run_row_of
+from mldiagnostics_kube.client.failures import ClusterFailure
 from mldiagnostics_view.sources import run_files
 from mldiagnostics_view.sources.run_files import UserFiles
+from support.cluster.volume_pods import Kubelet, serving
 from support.run_files import put_run
-from support.volume_pods import Kubelet, serving
 
 if TYPE_CHECKING:
     from pathlib import Path

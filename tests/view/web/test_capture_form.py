@@ -13,19 +13,19 @@ from mldiagnostics_view.server import serving
 from mldiagnostics_view.settings import Settings
 from mldiagnostics_view.sources.cluster_place import ClusterPlace
 from playwright.async_api import expect
-from support.api_server_faults import faulty_api_server
-from support.definitions import connections
-from support.view_deployments import make_run, run_namespace, start_run
+from support.cluster.api_server_faults import faulty_api_server
+from support.cluster.definitions import connections
+from support.cluster.view_deployments import make_run, run_namespace, start_run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
     from cluster.envtest import ApiServer
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
     from playwright.async_api import Page, Route
-    from support.api_server_faults import Fault
-    from support.pages import CheckedPages
+    from support.cluster.api_server_faults import Fault
+    from support.programs.pages import CheckedPages
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.asyncio(loop_scope="session")]
 

@@ -15,7 +15,7 @@ from support.run_files import put_records, put_run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.pages import CheckedPages
+    from support.programs.pages import CheckedPages
 
     from conftest import Serve
 

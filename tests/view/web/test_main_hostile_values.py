@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from playwright.async_api import Page
-    from support.pages import CheckedPages
+    from support.programs.pages import CheckedPages
 
     from conftest import Serve
 

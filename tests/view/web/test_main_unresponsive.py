@@ -10,16 +10,16 @@ from mldiagnostics_view.server import serving
 from mldiagnostics_view.settings import Settings
 from mldiagnostics_view.sources import files
 from playwright.async_api import expect
-from support.emulator import running_emulator
-from support.emulator_faults import faulty_proxy
 from support.run_files import put_run
+from support.servers.emulator import running_emulator
+from support.servers.emulator_faults import faulty_proxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from support.emulator_faults import FaultyProxy
-    from support.pages import CheckedPages
+    from support.programs.pages import CheckedPages
+    from support.servers.emulator_faults import FaultyProxy
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

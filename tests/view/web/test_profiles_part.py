@@ -13,19 +13,19 @@ import yaml
 from mldiagnostics.store import open_store
 from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.resources import RUNS
-from mldiagnostics_api.run_names import run_label
-from mldiagnostics_kube.apiserver import path_to
+from mldiagnostics_api.runs.names import run_label
+from mldiagnostics_kube.client.apiserver import path_to
 from mldiagnostics_view.server import serving
 from mldiagnostics_view.settings import Settings
 from mldiagnostics_view.sources.cluster_place import ClusterPlace
 from playwright.async_api import expect
-from support.command_line import CommandLine
-from support.definitions import connections
-from support.grants import grant
-from support.operating import Namespace, address, operating
-from support.profiler_servers import FakeProfiler
+from support.cluster.definitions import connections
+from support.cluster.grants import grant
+from support.cluster.operating import Namespace, address, operating
+from support.cluster.view_deployments import run_namespace
+from support.programs.command_line import CommandLine
 from support.run_files import put_run
-from support.view_deployments import run_namespace
+from support.servers.profiler_servers import FakeProfiler
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from cluster.envtest import ApiServer
     from playwright.async_api import Page
-    from support.pages import CheckedPages
+    from support.programs.pages import CheckedPages
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 expect.set_options(timeout=60_000)

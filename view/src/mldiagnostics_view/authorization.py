@@ -7,13 +7,13 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from mldiagnostics_api.resources import RUNS
-from mldiagnostics_kube.apiserver import path_to
+from mldiagnostics_kube.client.apiserver import path_to
 from typing_extensions import override
 
 from mldiagnostics_view.limits import MAX_VERDICTS, PARALLEL_REVIEWS, VERDICT_AGE_S
 
 if TYPE_CHECKING:
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
 
 __all__ = ["ANYBODY", "Access", "Right", "SubjectReviews", "Viewer"]
 

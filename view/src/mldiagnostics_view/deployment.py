@@ -15,8 +15,9 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_kube import http, logs
-from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.process import logs
+from mldiagnostics_kube.serving import http
 
 from mldiagnostics_view.authorization import SubjectReviews
 from mldiagnostics_view.captures.captures import NoCaptures

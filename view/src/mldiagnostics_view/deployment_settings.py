@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_api.policy import Policy
-from mldiagnostics_kube import settings
-from mldiagnostics_kube.policy_file import read_policy
-from mldiagnostics_kube.settings import Setting
+from mldiagnostics_api.captures.policy import Policy
+from mldiagnostics_kube.installation.policy_file import read_policy
+from mldiagnostics_kube.process import settings
+from mldiagnostics_kube.process.settings import Setting
 
 from mldiagnostics_view.settings import DEFAULT_PORT
 

@@ -12,7 +12,7 @@ from mldiagnostics_view.limits import MAX_DEPTH, MAX_LISTED, MAX_SESSIONS, MAX_T
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mldiagnostics_api.capture_object import CaptureStatus
+    from mldiagnostics_api.captures.capture_object import CaptureStatus
 
     from mldiagnostics_view.sources.catalog import SourceList
     from mldiagnostics_view.sources.source import ListedRun, RunDetail
@@ -61,6 +61,7 @@ def run_document(source: str, key: str, detail: RunDetail, actions: RunActions) 
         "attempts": [attempt.to_json() for attempt in detail.attempts[-MAX_LISTED:]],
         "hosts": [host.to_json() for host in detail.hosts[:MAX_LISTED]],
         "sessions": [session.to_json() for session in sessions],
+        "findings": [finding.to_json() for finding in detail.findings],
         "configs": detail.configs,
         "canCapture": actions.capture_obstacle is None,
         "captureObstacle": actions.capture_obstacle or None,

@@ -58,6 +58,12 @@ MAX_BUCKETS: Final = 4000
 MAX_CURVE_BUCKETS: Final = 100_000
 """Buckets of all curves of one response, 4 MB: the more curves, the coarser each of them."""
 
+MAX_TABLE_POINTS: Final = 2000
+"""Points of a table on a page."""
+
+MAX_CSV_POINTS: Final = 500_000
+"""Points of a file: about 40 MB."""
+
 MAX_KEY_CHARS: Final = 2048
 """Length of the name of a metric with its labels; longer ones are left out."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from aiohttp import web
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_kube.connections import listen
+from mldiagnostics_kube.serving.connections import listen
 
 from mldiagnostics_view.curves.open_runs import OpenRuns
 from mldiagnostics_view.endpoints.assets import load_assets

@@ -6,7 +6,7 @@ export interface Run {
   source: string; key: string; runId: string; displayName: string | null; runGroup: string | null;
   namespace: string | null; phase: string; reason: string | null; message: string | null; attempt: number | null;
   hosts: { reporting: number | null }; progress: { step: number | null; stepTimeSeconds: number | null };
-  goodput: number | null; creationTime: string | null; startTime: string | null; completionTime: string | null;
+  goodput: number | null; drops: Record<string, number>; complaints: Record<string, number>; creationTime: string | null; startTime: string | null; completionTime: string | null;
   lastHeartbeatTime: string | null; profileSessions: number | null; directory: string; workloadRef: Record<string, unknown> | null;
 }
 export interface Source { name: string; place: string; problem: string | null; runs: number }
@@ -23,9 +23,22 @@ export interface Host {
 export interface Session {
   session: string; kind: string; hosts: string[]; bytes: number; time: string | null; step: number | null; url: string;
   files: { host: string; bytes: number }[]; object: string | null; targets: Record<string, number> | null; skewMilliseconds: number | null;
+  diagnosed: boolean;
+}
+export interface FindingHost { name: string; rank: number | null; pod: string | null; node: string | null }
+export interface Finding {
+  code: string; severity: "critical" | "warning" | "info"; message: string; nextStep: string; hosts: FindingHost[]; hostCount: number;
+  phase: string | null; operation: string | null; costSeconds: number; costShare: number; evidence: { name: string; value: number; unit: string }[];
+}
+/** One finding about a run, in its newest session with a diagnosis. */
+export interface RunFinding { code: string; severity: Finding["severity"]; message: string; session: string; time: string | null }
+export interface Diagnosis { session: string; hosts: number; steps: number; stepSeconds: number | null; findings: Finding[] }
+/** Seconds of a step by phase, and seconds until the first collective of each host in each step. */
+export interface SessionDiagnosis {
+  diagnosis: Diagnosis; hosts: { name: string; phases: Record<string, number> }[]; arrivals: { steps: number[]; hosts: string[]; rows: number[][] };
 }
 export interface RunDocument {
-  run: Run; hasFiles: boolean; attempts: Attempt[]; hosts: Host[]; sessions: Session[]; configs: Record<string, unknown>;
+  run: Run; hasFiles: boolean; attempts: Attempt[]; hosts: Host[]; sessions: Session[]; findings: RunFinding[]; configs: Record<string, unknown>;
   canCapture: boolean; captureObstacle: string | null; canOpenXprof: boolean;
   /** How many are not listed. */
   omitted: Record<"attempts" | "hosts" | "sessions", number>;
@@ -34,20 +47,35 @@ export interface Capture {
   name: string; phase: string | null; isStarted: boolean; isComplete: boolean; reason: string | null; message: string | null;
   captured: number; total: number; session: string | null;
 }
-export interface Progress { readBytes: number; totalBytes: number; revision: number; leftOut: number; badLines: number; complete: boolean }
+/** A number; `NaN`, `Infinity` or `-Infinity` where it is not finite. */
+export type Value = number | string;
+export interface Progress { readBytes: number; totalBytes: number; revision: number; leftOut: number; longNames: number; badLines: number; complete: boolean }
 /** `steps` and `times` are the first and the last one. */
 export interface Metric {
-  metric: string; unit: string; count: number; ranks: number; devices: number; lastValue: number | null;
+  metric: string; unit: string; count: number; ranks: number; devices: number; lastValue: Value | null;
   steps: [number, number] | null; times: [number, number] | null;
 }
 /** `omitted` metrics are not listed; a search finds them. */
-export interface Metrics { metrics: Metric[]; omitted: number; steps: { t: number[]; step: number[] }; progress: Progress }
+/** `starts` are the first steps of processes, `sessions` the starts of profiles. */
+export interface Metrics {
+  metrics: Metric[]; omitted: number; steps: { t: number[]; step: number[] }; progress: Progress;
+  starts: { t: number; step: number }[]; sessions: Record<string, { t: number; step: number | null }>;
+}
 /** Means of each rank in columns of equal time. */
 export interface RankColumns { metric: string | null; from: number; to: number; ranks: number[]; rows: (number | null)[][] }
 export interface Curve {
   metric: string; unit: string; labels: Record<string, string>; attempt: number; rank: number | null; device: number | null;
   x: number[]; mean: number[]; low?: number[]; high?: number[];
+  /** Buckets with values that are not finite, and how many of each kind. */
+  nonfinite?: { x: number[]; nan: number[]; plus: number[]; minus: number[] };
+  /** Exact numbers of the whole window. */
+  summary: {
+    count: number; nonfinite: { nan: number; plus: number; minus: number }; lowest: number | null; highest: number | null; average: number | null;
+    last: { x: number; value: Value } | null;
+  };
 }
+/** Points as they were recorded; `isCut` if there are more. */
+export interface Points { columns: string[]; rows: (number | string | null)[][]; isCut: boolean }
 export interface Curves { axis: string; from: number; to: number; curves: Curve[]; omitted: number; progress: Progress }
 export interface Breakdown {
   start: number; end: number; elapsed_s: number; productive_s: number; goodput: number | null; unproductive_s: Record<string, number>;

@@ -141,7 +141,26 @@ export class Chart {
       ctx.lineTo(left, bbox.top + 2 * ratio);
       ctx.fill();
     }
+    this.drawNonfinite(plot);
     ctx.restore();
+  }
+
+  /** Mark values that are not finite: infinities at the edge of their sign, NaN as crosses at the bottom. */
+  private drawNonfinite(plot: uPlot): void {
+    const { ctx, bbox } = plot, ratio = devicePixelRatio, { min, max } = plot.scales["x"]!;
+    ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    ctx.textAlign = "center";
+    ctx.globalAlpha = 1;
+    for (const { hue, curve: { nonfinite } } of this.lines) {
+      ctx.fillStyle = color(hue);
+      nonfinite?.x.forEach((x, at) => {
+        if (min === undefined || max === undefined || x < min || x > max) return;
+        const left = plot.valToPos(x, "x", true), top = bbox.top + 10 * ratio, bottom = bbox.top + bbox.height - 3 * ratio;
+        if (nonfinite.plus[at]) ctx.fillText("▲", left, top);
+        if (nonfinite.minus[at]) ctx.fillText("▼", left, bottom);
+        if (nonfinite.nan[at]) ctx.fillText("✕", left, bottom);
+      });
+    }
   }
 
   private point(plot: uPlot): void {
@@ -153,7 +172,7 @@ export class Chart {
     });
     const near = new Map<number, [value: number, distance: number]>();
     this.lines.forEach(({ group }, at) => {
-      const [value, distance] = valueNear(plot.data[4 * at + 1]!, idx);
+      const [value, distance] = valueNear(plot.data[4 * at + 2]!, idx);
       if (value !== null && distance < (near.get(group)?.[1] ?? Infinity)) near.set(group, [value, distance]);
     });
     const values = new Map([...near].map(([group, [value]]) => [group, value]));

@@ -33,7 +33,7 @@ function groupOf({ labels, rank, device }: Curve): string {
 
 /** Return the columns of lines over the union of their x. */
 export function columnsOf(lines: Line[], smoothing: number, isLog: boolean): Columns {
-  const x = [...new Set(lines.flatMap(({ curve }) => curve.x))].sort((one, other) => one - other);
+  const x = [...new Set(lines.flatMap(({ curve }) => [...curve.x, ...(curve.nonfinite?.x ?? [])]))].sort((one, other) => one - other);
   const place = new Map(x.map((each, at) => [each, at]));
   const spread = (xs: number[], values: number[]): Column => {
     const column: Column = new Array<undefined>(x.length).fill(undefined);
@@ -59,14 +59,7 @@ export function plotData({ x, raw, smooth, low, high }: Columns): AlignedData {
   return [x, ...raw.flatMap((each, at) => [smooth[at]!, each, low[at]!, high[at]!])] as AlignedData;
 }
 
-/** Return a table of the numbers behind lines within a range: heads and rows. */
-export function tableOf(lines: Line[], [first, last]: [number, number], xName: string, xText: (x: number) => string): [string[], string[][]] {
-  const hasBand = lines.some(({ curve }) => curve.low);
-  const heads = ["series", xName, "mean", ...(hasBand ? ["lowest", "highest"] : [])];
-  const rows = lines.flatMap(({ label, curve }) => curve.x.flatMap((x, at) => {
-    if (x < first || x > last) return [];
-    const cells = [label || "all", xText(x), String(curve.mean[at])];
-    return [hasBand ? [...cells, String((curve.low ?? curve.mean)[at]), String((curve.high ?? curve.mean)[at])] : cells];
-  }));
-  return [heads, rows];
+/** Return how many values of a curve are not finite, in words; empty for none. */
+export function nonfiniteText({ summary: { nonfinite: { nan, plus, minus } } }: Curve): string {
+  return [[nan, "NaN"], [plus, "inf"], [minus, "-inf"]].filter(([count]) => count).map(([count, name]) => `${count} ${name}`).join(", ");
 }

@@ -3,17 +3,21 @@ import type { Metrics, RunDocument } from "./api.js";
 
 export interface Mark { kind: "restart" | "profile"; time: number; step: number | null; text: string }
 
-/** Return the marks of a run; `steps` says which step ran at which time. */
-export function marksOf({ attempts, sessions }: RunDocument, steps: Metrics["steps"]): Mark[] {
+const SKEW_S = 1;  // a recorder may start a moment before its run
+
+/** Return the marks of a run: `starts` and `sessions` of its metrics are exact, `steps` are those of heartbeats. */
+export function marksOf({ attempts, sessions }: RunDocument, { steps, starts, sessions: begun }: Metrics): Mark[] {
   const seconds = (time: string | null) => (time ? Date.parse(time) / 1000 : null);
   const marks: Mark[] = [];
   attempts.slice(1).forEach((attempt, at) => {
     const time = seconds(attempt.startTime), cause = attempts[at]?.reason ?? attempts[at]?.phase;
-    if (time !== null) marks.push({ kind: "restart", time, step: stepAfter(steps, time), text: `restart: ${cause ?? "unknown cause"}` });
+    const until = seconds(attempts[at + 2]?.startTime ?? null) ?? Infinity;
+    const first = time === null ? undefined : starts.find(({ t }) => t >= time - SKEW_S && t < until);
+    if (time !== null) marks.push({ kind: "restart", time, step: first?.step ?? stepAfter(steps, time), text: `restart: ${cause ?? "unknown cause"}` });
   });
   for (const session of sessions) {
-    const time = seconds(session.time);
-    if (time !== null) marks.push({ kind: "profile", time, step: session.step ?? stepAfter(steps, time), text: `profile ${session.session}` });
+    const own = begun[session.session], time = own?.t ?? seconds(session.time);
+    if (time !== null) marks.push({ kind: "profile", time, step: session.step ?? own?.step ?? stepAfter(steps, time), text: `profile ${session.session}` });
   }
   return marks;
 }

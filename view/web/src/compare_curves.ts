@@ -5,6 +5,7 @@ import type { ChartView } from "./chart.js";
 import { letterOf, type Compared } from "./compare_run.js";
 import { CurveCard } from "./curve_card.js";
 import { button, choice, element, labelled, problem } from "./elements.js";
+import type { PointsSource } from "./points_dialog.js";
 import { onTheme } from "./run_parts.js";
 import { change, parameter, parameters } from "./url_state.js";
 
@@ -124,7 +125,9 @@ export class CompareCurves {
   }
 
   private shifted(run: Compared, curve: Curve): Curve {
-    return parameter("axis") === "relative" ? { ...curve, x: curve.x.map((each) => each - startOf(run)) } : curve;
+    if (parameter("axis") !== "relative") return curve;
+    const since = (xs: number[]) => xs.map((each) => each - startOf(run));
+    return { ...curve, x: since(curve.x), ...(curve.nonfinite && { nonfinite: { ...curve.nonfinite, x: since(curve.nonfinite.x) } }) };
   }
 
   private isZoomed(): boolean {
@@ -133,7 +136,7 @@ export class CompareCurves {
 
   /** Return the view of all charts: the window of the URL, or all points of all charts. */
   private view(all: readonly RunCurve[]): ChartView {
-    const ends = all.flatMap(({ curve: { x } }) => (x.length ? [x[0]!, x.at(-1)!] : []));
+    const ends = all.flatMap(({ curve: { x, nonfinite } }) => [...(x.length ? [x[0]!, x.at(-1)!] : []), ...(nonfinite?.x ?? [])]);
     const first = ends.reduce((one, other) => Math.min(one, other), Infinity), last = ends.reduce((one, other) => Math.max(one, other), -Infinity);
     const range: [number, number] = this.isZoomed() ? [Number(parameter("from")), Number(parameter("to"))] : last > first ? [first, last] : [first - .5, first + .5];
     return {
@@ -146,12 +149,18 @@ export class CompareCurves {
     };
   }
 
+  private source(run: Compared, metric: string, { axis, range: [from, to] }: Pick<ChartView, "axis" | "range">): PointsSource {
+    const start = axis === "step" ? 0 : startOf(run);
+    const query = new URLSearchParams({ metric, axis: axis === "step" ? "step" : "time", from: String(from + start), to: String(to + start) });
+    return { title: run.title, base: run.base, query };
+  }
+
   private card(metric: string): CurveCard<{ metric: string; unit: string }> {
     const known = this.cards.get(metric);
     if (known) return known;
     const remove = labelled(button("×", () => change({ metric: this.metrics().filter((each) => each !== metric) }), { className: "quiet" }), { "aria-label": `Remove ${metric}` });
     const unit = this.runs.flatMap(({ metrics }) => metrics).find((each) => each.metric === metric)?.unit ?? "";
-    const card = new CurveCard({ metric, unit }, remove);
+    const card: CurveCard<{ metric: string; unit: string }> = new CurveCard<{ metric: string; unit: string }>({ metric, unit }, remove, () => this.runs.map((run) => this.source(run, metric, card.window)));
     this.cards.set(metric, card);
     return card;
   }

@@ -69,10 +69,12 @@ function scale(place: (seconds: number) => number, ends: number[]): HTMLElement 
   let last = -Infinity;
   function tick(seconds: number, text: string): void {
     const x = (100 * place(seconds)) / WIDTH;
-    if (x < 0 || x > 97 || x - last < 9) return;
+    const isAtEnd = x > 82;  // its text is on the left: there is no room on the right
+    if (x < 0 || x > 100 || x - last < (isAtEnd ? 18 : 9)) return;
     last = x;
-    const made = element("span", {}, text);
-    made.style.left = `${x}%`;
+    const made = element("span", { className: isAtEnd ? "at-end" : "" }, text);
+    if (isAtEnd) made.style.right = `${100 - x}%`;
+    else made.style.left = `${x}%`;
     box.append(made);
   }
   for (let power = -6; power < 6; power++) {

@@ -1,9 +1,9 @@
 // One metric: caption with the values under the pointer, chart, legend, and its numbers.
 import type { Metric } from "./api.js";
 import { Chart, type ChartView } from "./chart.js";
-import { tableOf, type Line } from "./chart_data.js";
+import { nonfiniteText, type Line } from "./chart_data.js";
 import { button, element, labelled, problem } from "./elements.js";
-import { showNumbers } from "./numbers_dialog.js";
+import { showPoints, type PointsSource } from "./points_dialog.js";
 import { color, short } from "./run_parts.js";
 
 const LEGEND = 12;
@@ -20,15 +20,20 @@ export class CurveCard<M extends Pick<Metric, "metric" | "unit"> = Metric> {
   private view: ChartView | null = null;
   private readonly values = new Map<number, HTMLElement>();
 
-  constructor(readonly metric: M, private readonly action: HTMLButtonElement) {
+  constructor(readonly metric: M, private readonly action: HTMLButtonElement, sources: () => PointsSource[]) {
     const unit = metric.unit && metric.unit !== "1" ? element("span", { className: "muted" }, ` ${metric.unit}`) : null;
     const name = element("strong", { title: metric.metric }, metric.metric);
-    const numbers = labelled(button("▦", () => this.showNumbers(), { className: "quiet", title: "Numbers" }),
+    const numbers = labelled(button("▦", () => void showPoints(metric.metric, sources()), { className: "quiet", title: "Numbers" }),
       { "aria-label": `Numbers of ${metric.metric}` });
     this.box = element("figure", { className: "curve" },
       element("figcaption", {}, element("span", { className: "name" }, name, unit), this.readout, numbers, action),
       this.plotBox, this.legend);
     new ResizeObserver(() => this.chart.fit()).observe(this.plotBox);
+  }
+
+  /** The axis and the range that are shown. */
+  get window(): Pick<ChartView, "axis" | "range"> {
+    return this.view ?? { axis: "step", range: [-1e18, 1e18] };
   }
 
   /** Draw lines; without any, a text. */
@@ -84,20 +89,16 @@ export class CurveCard<M extends Pick<Metric, "metric" | "unit"> = Metric> {
     this.legend.replaceChildren(...items);
   }
 
-  /** Show the values at a place, or the last ones. */
+  /** Show the values at a place, or the exact last ones and how many are not finite. */
   private point(x: number | null, values: Map<number, number>, mark: string): void {
-    const last = new Map(this.chart.lines.filter(({ isLast }) => isLast).map(({ group, curve }) => [group, curve.mean.at(-1)]));
-    const text = (group: number) => short((x === null ? last : values).get(group) ?? NaN);
+    const last = new Map(this.chart.lines.filter(({ isLast }) => isLast).map(({ group, curve }) => [group, curve]));
+    const text = (group: number) => {
+      const curve = last.get(group);
+      if (x !== null) return short(values.get(group));
+      return curve ? [short(curve.summary.last?.value), nonfiniteText(curve)].filter(Boolean).join(", ") : "";
+    };
     const place = x === null ? "" : `${this.view?.axis === "step" ? "step " : ""}${this.chart.xText(x)}`;
     this.readout.textContent = [mark, place, this.values.size ? "" : text(0)].filter(Boolean).join(" · ");
     this.values.forEach((box, group) => { box.textContent = text(group); });
-  }
-
-  private showNumbers(): void {
-    const axis = this.view?.axis === "step" ? "step" : "time";
-    const time = (x: number) => (this.view?.origin ? new Date(1000 * x).toISOString() : `${x.toFixed(3)} s`);
-    const xText = (x: number) => (axis === "step" ? String(x) : time(x));
-    const [heads, rows] = tableOf(this.chart.lines, this.view?.range ?? [-Infinity, Infinity], axis, xText);
-    showNumbers(this.metric.metric, heads, rows);
   }
 }

@@ -9,6 +9,7 @@ import { curveTools } from "./curve_tools.js";
 import { sparklines } from "./sparklines.js";
 import { button, element, labelled, problem } from "./elements.js";
 import { throttled } from "./live.js";
+import type { PointsSource } from "./points_dialog.js";
 import { onTheme, stateOf, type Part } from "./run_parts.js";
 import { change, parameter } from "./url_state.js";
 
@@ -30,7 +31,7 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
   const requests = new CurveRequests(base);
   const note = element("p", { className: "muted", role: "status" }), charts = element("div", { className: "charts" });
   const more = button("", () => { limit += AT_ONCE; arrange(); });
-  let metrics: Metrics = { metrics: [], omitted: 0, steps: { t: [], step: [] }, progress: { readBytes: 0, totalBytes: 0, revision: 0, leftOut: 0, badLines: 0, complete: false } };
+  let metrics: Metrics = { metrics: [], omitted: 0, steps: { t: [], step: [] }, starts: [], sessions: {}, progress: { readBytes: 0, totalBytes: 0, revision: 0, leftOut: 0, longNames: 0, badLines: 0, complete: false } };
   let own: Metric[] = [], run: RunDocument | null = null, marks: Mark[] = [], limit = AT_ONCE, scheduled = 0, percent = 0, found = 0, searched = "", isPartial = false;
   const tools = curveTools(defaults), list = sparklines(base, open);
   const box = element("section", {}, tools.box, note, list.box, charts, more);
@@ -118,7 +119,7 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
 
   function newCard(metric: Metric): CurveCard {
     const enlarge = labelled(button("⤢", () => open(metric.metric), { className: "quiet" }), { "aria-label": `Enlarge ${metric.metric}` });
-    const card = new CurveCard(metric, enlarge);
+    const card: CurveCard = new CurveCard(metric, enlarge, () => pointsOf(metric.metric, card.window));
     card.box.classList.add("loading");
     card.box.dataset["metric"] = metric.metric;
     cards.set(metric.metric, card);
@@ -126,12 +127,18 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
     return card;
   }
 
+  function pointsOf(metric: string, { axis, range }: { axis: Axis; range: [number, number] }): PointsSource[] {
+    const query = new URLSearchParams({ metric, axis: axis === "step" ? "step" : "time", from: String(range[0]), to: String(range[1]) });
+    return [{ title: "", base, query }];
+  }
+
   function describe(): void {
-    const { complete, leftOut, badLines } = metrics.progress;
+    const { complete, leftOut, longNames, badLines } = metrics.progress;
     const parts = [found === own.length ? `${own.length} metrics` : `${found} of ${own.length} metrics`];
     if (metrics.omitted) parts.push(`${metrics.omitted.toLocaleString("en")} more metrics are not listed: search for them`);
     if (!complete && percent < 100) parts.push(`${percent} % read; until then, charts show some of the points`);
     if (leftOut) parts.push(`${leftOut} points left out, because there are too many curves`);
+    if (longNames) parts.push(`${longNames} points left out, because the name of their metric is too long`);
     if (badLines) parts.push(`${badLines} lines cannot be read`);
     const restarts = marks.filter((mark) => mark.kind === "restart").length;
     if (restarts) parts.push(`┆ ${restarts} restart${restarts > 1 ? "s" : ""}`);
@@ -161,7 +168,7 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
       }
       percent = Math.floor((100 * metrics.progress.readBytes) / Math.max(1, metrics.progress.totalBytes));
       own = metrics.metrics.filter(({ metric }) => SYSTEM.test(metric) === (kind === "system")).sort(byName);
-      marks = run ? marksOf(run, metrics.steps) : [];
+      marks = run ? marksOf(run, metrics) : [];
       arrange();
       return stateOf(metrics);
     } catch (error) {
@@ -175,7 +182,7 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
     update: (changed) => {
       run = changed;
       const known = JSON.stringify(marks);
-      marks = marksOf(run, metrics.steps);
+      marks = marksOf(run, metrics);
       if (metrics.metrics.length && JSON.stringify(marks) !== known) arrange();
     },
     refresh,

@@ -1,33 +1,35 @@
 // Where the time of a run went: the exact partition, as a whole and over time, windows, attempts and disruptions.
-import { get, type Goodput, type GoodputReport, type OverTime } from "./api.js";
+import { get, type Breakdown, type Goodput, type GoodputReport, type OverTime, type Run } from "./api.js";
 import { causeColor, causeName, partitionOf } from "./causes.js";
 import { duration, element, moment, percent, problem, table } from "./elements.js";
 import { goodputBar } from "./goodput_bar.js";
 import { goodputOverTime } from "./goodput_over_time.js";
 import type { Part } from "./run_parts.js";
 
+const LEAST_DIFFERENCE_S = 1;
+
 /** Return the part with the goodput of a run. */
 export function goodputPart(base: string): Part {
   const box = element("section", {}, element("p", { className: "muted" }, "Computing …"));
   let known = "";
 
-  async function load(): Promise<void> {
+  async function load(run: Run): Promise<void> {
     try {
       const { report, overTime } = await get<Goodput>(`${base}/goodput`);
-      const text = JSON.stringify([report, overTime]);
+      const text = JSON.stringify([report, overTime, run.completionTime]);
       if (text === known) return;
       known = text;
-      box.replaceChildren(...(report ? content(report, overTime) : [element("p", { className: "muted" },
+      box.replaceChildren(...(report ? content(report, overTime, run) : [element("p", { className: "muted" },
         "This run has recorded no events of goodput. Call run.step(n) in its training loop, or use mldiagnostics.goodput.")]));
     } catch (error) {
       known = "";
       box.replaceChildren(problem((error as Error).message));
     }
   }
-  return { box, update: () => void load() };
+  return { box, update: ({ run }) => void load(run) };
 }
 
-function content(report: GoodputReport, overTime: OverTime | null): Node[] {
+function content(report: GoodputReport, overTime: OverTime | null, run: Run): Node[] {
   const { cumulative, windows, attempts, disruptions, hang } = report;
   const partition = partitionOf(cumulative);
   const causes = partition.parts.map(([cause, seconds]) =>
@@ -42,6 +44,7 @@ function content(report: GoodputReport, overTime: OverTime | null): Node[] {
     ...(hang?.suspected ? [problem(`Step ${hang.step} has been running for ${duration(hang.age_s ?? 0)}: the job may hang.`)] : []),
     element("p", { className: "figure" }, element("strong", {}, percent(cumulative.goodput)),
       element("span", { className: "muted" }, ` of ${duration(cumulative.elapsed_s)} went into steps that count`)),
+    ...bounds(cumulative, run),
     element("div", { className: "whole" }, goodputBar(partition) as unknown as Node),
     ...(overTime && cumulative.elapsed_s > 0 ? [element("h2", {}, "Over time"), goodputOverTime(overTime)] : []),
     element("div", { className: "columns" },
@@ -50,6 +53,14 @@ function content(report: GoodputReport, overTime: OverTime | null): Node[] {
       ...(stretches.length > 1 ? [titled("Attempts", table(["Attempt", "Steps", "Time", "Goodput", "Largest loss", "Ended by"], stretches))] : []),
       ...(losses.length ? [titled("Disruptions", table(["Lost at", "Cause", "Evidence", "Steps lost", "Repeated", "Recovery"], losses))] : [])),
   ];
+}
+
+/** Return a note if the account has another start or end than the run. */
+function bounds({ start, end }: Breakdown, { creationTime, completionTime }: Run): Node[] {
+  const differs = (time: string | null, other: number) => time !== null && Math.abs(Date.parse(time) / 1000 - other) > LEAST_DIFFERENCE_S;
+  if (!differs(creationTime, start) && !differs(completionTime, end)) return [];
+  const [from, to] = [start, end].map((each) => moment(new Date(1000 * each).toISOString()));
+  return [element("p", { className: "muted" }, `The account is from the first job start, ${from}, to the job end, ${to}; the run may be longer.`)];
 }
 
 function titled(title: string, content: HTMLElement): HTMLElement {

@@ -1,6 +1,5 @@
-// Values of hosts over time as colours; the slowest hosts are named.
-import type { RankColumns } from "./api.js";
-import { button, element, labelled, moment } from "./elements.js";
+// Values of hosts in columns of time or steps as colours; the slowest hosts are named.
+import { button, element, labelled } from "./elements.js";
 import { showNumbers } from "./numbers_dialog.js";
 import { isDark, short } from "./run_parts.js";
 
@@ -10,16 +9,19 @@ const NAMED = 3;
 // From the lowest to the highest value, as bright as their place: viridis, apart for all kinds of colour vision.
 const COLORS = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]] as const;
 
-interface Meaning { unit: string; name: (rank: number) => string; isPace: boolean }
+/** One row for each of `ranks`. */
+export interface HeatValues { ranks: number[]; rows: (number | null)[][] }
+/** `over` says what the columns are, such as "time"; `column` names one of them, or the end. */
+interface Meaning { title: string; over: string; unit: string; name: (rank: number) => string; column: (at: number) => string; isPace: boolean }
 
 /** Return the map with its scale, the slowest hosts, and the numbers. */
-export function heatMap(data: RankColumns, { unit, name, isPace }: Meaning): HTMLElement {
+export function heatMap(data: HeatValues, { title, over, unit, name, column: columnName, isPace }: Meaning): HTMLElement {
   const { ranks, rows } = data, columns = rows[0]?.length ?? 1;
   const values = rows.flat().filter((each) => each !== null).sort((one, other) => one - other);
   const [low, high] = [quantile(values, .02), quantile(values, .98)];
   const text = (value: number | null) => (value === null ? "–" : `${short(value)}${unit && unit !== "1" ? ` ${unit}` : ""}`);
   const canvas = labelled(element("canvas", { className: "heat", width: columns, height: ranks.length }),
-    { role: "img", "aria-label": `${ranks.length} hosts over time, from ${text(low)} to ${text(high)}; the button Numbers has a table` });
+    { role: "img", "aria-label": `${ranks.length} hosts over ${over}, from ${text(low)} to ${text(high)}; the button Numbers has a table` });
   canvas.style.height = `${Math.max(LEAST_PX * ranks.length, Math.min(MOST_PX * ranks.length, TALL_PX))}px`;
   const context = canvas.getContext("2d")!;
   const image = context.createImageData(columns, ranks.length);
@@ -28,17 +30,17 @@ export function heatMap(data: RankColumns, { unit, name, isPace }: Meaning): HTM
     image.data.set([red, green, blue, 255], 4 * at);
   });
   context.putImageData(image, 0, 0);
-  const readout = element("p", { className: "muted readout" }, "One line for each host; time goes to the right.");
+  const readout = element("p", { className: "muted readout" }, `One line for each host; ${over} ${over.endsWith("s") ? "go" : "goes"} to the right.`);
   canvas.addEventListener("pointermove", ({ clientX, clientY }) => {
     const { left, top, width, height } = canvas.getBoundingClientRect();
     const column = Math.min(columns - 1, Math.max(0, Math.floor((columns * (clientX - left)) / width)));
     const row = Math.min(ranks.length - 1, Math.max(0, Math.floor((ranks.length * (clientY - top)) / height)));
-    readout.textContent = `${name(ranks[row]!)} · ${columnTime(data, column)} · ${text(rows[row]![column] ?? null)}`;
+    readout.textContent = `${name(ranks[row]!)} · ${columnName(column)} · ${text(rows[row]![column] ?? null)}`;
   });
-  const ends = element("div", { className: "ends muted" }, element("span", {}, columnTime(data, 0)), element("span", {}, columnTime(data, columns)));
+  const ends = element("div", { className: "ends muted" }, element("span", {}, columnName(0)), element("span", {}, columnName(columns)));
   const scale = element("p", { className: "muted scale" }, text(low), element("span", { className: "viridis", ariaHidden: "true" }), text(high));
-  const heads = ["host", ...Array.from({ length: columns }, (_, at) => columnTime(data, at))];
-  const numbers = button("Numbers", () => showNumbers(data.metric ?? "step time between heartbeats", heads,
+  const heads = ["host", ...Array.from({ length: columns }, (_, at) => columnName(at))];
+  const numbers = button("Numbers", () => showNumbers(title, heads,
     ranks.map((rank, at) => [name(rank), ...rows[at]!.map((value) => (value === null ? "" : String(value)))])));
   const labels = MOST_PX * ranks.length <= TALL_PX ? element("ol", { className: "ranks", start: 0, ariaHidden: "true" },
     ...ranks.map((rank) => element("li", {}, name(rank)))) : null;
@@ -46,12 +48,8 @@ export function heatMap(data: RankColumns, { unit, name, isPace }: Meaning): HTM
     element("div", { className: "map" }, labels, element("div", {}, canvas, ends)), element("div", { className: "tools" }, scale, numbers, readout));
 }
 
-function columnTime({ from, to, rows }: RankColumns, column: number): string {
-  return moment(new Date(1000 * (from + ((to - from) * column) / (rows[0]?.length ?? 1))).toISOString());
-}
-
 /** Return the hosts whose last values are well above the median host. */
-function slowest({ ranks, rows }: RankColumns, name: (rank: number) => string): HTMLElement {
+function slowest({ ranks, rows }: HeatValues, name: (rank: number) => string): HTMLElement {
   const recent = rows.map((row) => mean(row.filter((each) => each !== null).slice(-Math.max(3, Math.floor(row.length / 10)))));
   const known = recent.filter((each) => each !== null).sort((one, other) => one - other), median = quantile(known, .5);
   const slow = ranks.map((rank, at) => [rank, (recent[at] ?? 0) / median] as const).filter(([, ratio]) => ratio >= SLOW)

@@ -30,7 +30,8 @@ export function hostsPart(base: string): Part {
       return;
     }
     const name = (rank: number) => `rank ${rank}${hosts.get(rank)?.host ? ` · ${hosts.get(rank)?.host}` : ""}`;
-    map.replaceChildren(element("h2", {}, "By host over time"), pick, heatMap(data, { unit, name, isPace: ["heartbeats", STEP_TIME].includes(metric()) }));
+    const isPace = ["heartbeats", STEP_TIME].includes(metric()), title = data.metric ?? "step time between heartbeats";
+    map.replaceChildren(element("h2", {}, "By host over time"), pick, heatMap(data, { title, over: "time", unit, name, column: columnTime(data), isPace }));
   }
 
   function drawPick(): void {
@@ -64,6 +65,11 @@ export function hostsPart(base: string): Part {
     refresh: load,
     redraw: () => { if (metric() !== shown) void load(); },
   };
+}
+
+/** Return the time of each column. */
+function columnTime({ from, to, rows }: RankColumns): (column: number) => string {
+  return (column) => moment(new Date(1000 * (from + ((to - from) * column) / (rows[0]?.length ?? 1))).toISOString());
 }
 
 function hostTable(hosts: Host[], limit: { rows: number }): HTMLElement {

@@ -4,18 +4,18 @@ import { copyButton } from "./copying.js";
 
 const MOST_ROWS = 2000;
 
-/** Open a dialog with a table. */
-export function showNumbers(title: string, heads: string[], rows: string[][]): void {
+/** Open a dialog with a table; `isCut` says that there are more rows, which the `files` have. */
+export function showNumbers(title: string, heads: string[], rows: string[][], files: HTMLElement[] = [], isCut = false): void {
   const head = element("tr", {}, ...heads.map((text) => element("th", { scope: "col" }, text)));
   const body = rows.slice(0, MOST_ROWS).map((cells) => element("tr", {}, ...cells.map((cell) =>
     element("td", { className: cell !== "" && !Number.isNaN(Number(cell)) ? "number" : "" }, cell))));
-  const count = rows.length > MOST_ROWS ? `the first ${MOST_ROWS} of ${rows.length} rows; the copy has all` : `${rows.length} rows`;
+  const count = isCut ? `the first ${rows.length} points; the file has all` : rows.length > MOST_ROWS ? `the first ${MOST_ROWS} of ${rows.length} rows; the copy has all` : `${rows.length} rows`;
   const dialog = element("dialog", { className: "numbers" });
   const text = () => [heads, ...rows].map((cells) => cells.join("\t")).join("\n");
   const id = "numbers-title";
   dialog.append(
     element("div", { className: "tools" }, element("h2", { id }, title), element("span", { className: "muted" }, count),
-      copyButton("Copy as text", text), button("Close", () => dialog.close())),
+      ...files, copyButton("Copy as text", text), button("Close", () => dialog.close())),
     element("div", { className: "scroll", tabIndex: 0 }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...body))));
   labelled(dialog, { "aria-labelledby": id });
   dialog.addEventListener("close", () => dialog.remove());

@@ -25,6 +25,8 @@ export function runHeader(document: RunDocument): Node[] {
     ["Group", run.runGroup],
     ["Started", run.creationTime ? moment(run.creationTime) : null],
     [run.completionTime ? "Ended" : "Last report", end ? moment(end) : null],
+    ["Dropped records", counts(run.drops)],
+    ["Warnings", counts(run.complaints)],
     ["Profiles", sessions.length ? `${sessions.length}, ${bytes(size)}` : null],
   ];
   const known = facts.filter((fact): fact is [string, string] => Boolean(fact[1]));
@@ -35,6 +37,10 @@ export function runHeader(document: RunDocument): Node[] {
     element("p", { className: "place muted" }, element("span", {}, run.directory || run.runId), copyButton("Copy", () => run.directory || run.runId)),
     ...(attempts.length > 1 ? [timeline(document), attemptList(attempts)] : []),
   ];
+}
+
+function counts(numbers: Record<string, number>): string | null {
+  return Object.entries(numbers).sort(([, one], [, other]) => other - one).map(([name, count]) => `${count} ${name}`).join(", ") || null;
 }
 
 function phase({ phase: name, reason }: Run): HTMLElement {

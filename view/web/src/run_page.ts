@@ -8,6 +8,7 @@ import { hostsPart } from "./hosts_part.js";
 import { throttled } from "./live.js";
 import { liveDocument } from "./live_document.js";
 import { profilesPart } from "./profiles_part.js";
+import { runFindings } from "./run_findings.js";
 import { runHeader } from "./run_header.js";
 import type { Part } from "./run_parts.js";
 import { change, changed, onChange, parameter } from "./url_state.js";
@@ -80,7 +81,7 @@ export function showRun(main: HTMLElement, path: string): void {
     document.title = run.run.displayName ?? run.run.runId;
     state.replaceChildren();
     tabs.hidden = false;
-    head.replaceChildren(...runHeader(run), ...omittedNote(run));
+    head.replaceChildren(...runHeader(run), ...runFindings(run), ...omittedNote(run));
     if (place()) part().update(run);
   }
 

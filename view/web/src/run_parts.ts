@@ -1,5 +1,5 @@
 // What the parts of the page of one run share.
-import type { Metrics, RunDocument } from "./api.js";
+import type { Metrics, RunDocument, Value } from "./api.js";
 
 /** A part of the page, made when it is first looked at. */
 export interface Part {
@@ -26,9 +26,10 @@ export const isDark = (): boolean => dark.matches;
 export const color = (at: number): string => COLORS[at % COLORS.length]![Number(isDark())]!;
 export const onTheme = (redraw: () => void): void => dark.addEventListener("change", redraw);
 
-/** Return a number with up to five digits, as short as it can be read. */
-export function short(value: number): string {
-  if (!Number.isFinite(value)) return "";
+/** Return a number with up to five digits, as short as it can be read; empty for no value. */
+export function short(value: Value | null | undefined): string {
+  if (value === null || value === undefined) return "";
+  if (typeof value === "string" || !Number.isFinite(value)) return String(value).replace("Infinity", "inf");
   const size = Math.abs(value);
   if (value !== 0 && (size >= 1e7 || size < 1e-4)) return value.toExponential(3);
   return value.toLocaleString("en", { maximumSignificantDigits: 5 });

@@ -1,6 +1,7 @@
-// All metrics in a list: a small line, the last value, the lowest and the highest one.
+// All metrics in a list: a small line, and the exact last, lowest, highest and average value.
 import { get, type Curve, type Curves, type Metric } from "./api.js";
 import { button, drawing, element } from "./elements.js";
+import { nonfiniteText } from "./chart_data.js";
 import { color, short } from "./run_parts.js";
 
 const TOGETHER = 24, BUCKETS = 60;
@@ -9,7 +10,7 @@ const WIDTH = 160, HEIGHT = 26;
 /** Return the list; `open` shows the chart of a metric. */
 export function sparklines(base: string, open: (metric: string) => void): { box: HTMLElement; show: (metrics: Metric[] | null) => void } {
   const body = element("tbody");
-  const heads = ["Metric", "", "Last", "Lowest", "Highest", "Unit", "Points"].map((text) =>
+  const heads = ["Metric", "", "Last", "Lowest", "Highest", "Average", "Unit", "Points"].map((text) =>
     element("th", { scope: "col", className: ["", "Metric", "Unit"].includes(text) ? "" : "number" }, text));
   heads[1]!.append(element("span", { className: "hidden" }, "Curve"));
   const box = element("div", { className: "scroll", tabIndex: 0, hidden: true },
@@ -43,11 +44,19 @@ export function sparklines(base: string, open: (metric: string) => void): { box:
     const known = rows.get(name);
     if (!known) return;
     known.count = known.metric.count;
-    const lows = curves.flatMap((curve) => curve.low ?? curve.mean), highs = curves.flatMap((curve) => curve.high ?? curve.mean);
-    const cells = [lows.length ? short(Math.min(...lows)) : "–", highs.length ? short(Math.max(...highs)) : "–"];
+    const summaries = curves.map(({ summary }) => summary);
+    const all = (name: "lowest" | "highest") => summaries.flatMap((each) => (each[name] === null ? [] : [each[name]]));
+    const odd = ({ nonfinite: { nan, plus, minus } }: Curve["summary"]) => nan + plus + minus;
+    const finite = summaries.reduce((sum, each) => sum + each.count - odd(each), 0);
+    const total = summaries.reduce((sum, each) => sum + (each.average ?? 0) * (each.count - odd(each)), 0);
+    const cells = [all("lowest").length ? short(Math.min(...all("lowest"))) : "–", all("highest").length ? short(Math.max(...all("highest"))) : "–",
+      finite ? short(total / finite) : "–"];
     known.row.children[1]!.replaceChildren(sparkline(curves));
     known.row.children[3]!.textContent = cells[0]!;
     known.row.children[4]!.textContent = cells[1]!;
+    known.row.children[5]!.textContent = cells[2]!;
+    const notes = curves.map(nonfiniteText).filter(Boolean);
+    known.row.children[7]!.textContent = [known.metric.count.toLocaleString("en"), ...notes].join(", ");
   }
 
   function show(metrics: Metric[] | null): void {
@@ -56,8 +65,8 @@ export function sparklines(base: string, open: (metric: string) => void): { box:
       const known = rows.get(metric.metric) ?? { row: newRow(metric), metric, count: -1 };
       rows.set(metric.metric, known);
       known.metric = metric;
-      known.row.children[2]!.textContent = metric.lastValue === null ? "–" : short(metric.lastValue);
-      known.row.children[6]!.textContent = metric.count.toLocaleString("en");
+      known.row.children[2]!.textContent = short(metric.lastValue) || "–";
+      known.row.children[7]!.textContent = metric.count.toLocaleString("en");
       watcher.unobserve(known.row);  // observing again reports the rows on the screen
       watcher.observe(known.row);
     }
@@ -67,7 +76,7 @@ export function sparklines(base: string, open: (metric: string) => void): { box:
   function newRow({ metric, unit }: Metric): HTMLTableRowElement {
     const name = button(metric, () => open(metric), { className: "link" });
     const number = () => element("td", { className: "number" });
-    const row = element("tr", {}, element("td", {}, name), element("td"), number(), number(), number(),
+    const row = element("tr", {}, element("td", {}, name), element("td"), number(), number(), number(), number(),
       element("td", { className: "muted" }, unit === "1" ? "" : unit), number());
     row.dataset["metric"] = metric;
     return row;

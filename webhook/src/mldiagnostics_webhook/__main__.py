@@ -11,7 +11,7 @@ from typing import Final
 
 import uvloop
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_kube import logs
+from mldiagnostics_kube.process import logs
 
 from mldiagnostics_webhook import config, replica
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from mldiagnostics_api.injection import OwnersUnknown
-from mldiagnostics_api.owners import ObjectReference, owner_chain
-from mldiagnostics_api.workloads import WORKLOADS, WorkloadKind
-from mldiagnostics_kube.apiserver import ClusterError, NotFound, RequestRejected, path_to
-from mldiagnostics_kube.client import ApiClient
-from mldiagnostics_kube.informer import Backoff, Informer, SyncState
-from mldiagnostics_kube.object_store import MemoryBudget, Object, ObjectStore, cut
+from mldiagnostics_api.workloads.kinds import WORKLOADS, WorkloadKind
+from mldiagnostics_api.workloads.owners import ObjectReference, owner_chain
+from mldiagnostics_kube.cache.informer import Backoff, Informer, SyncState
+from mldiagnostics_kube.cache.object_store import MemoryBudget, Object, ObjectStore, cut
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import ClusterError, NotFound, RequestRejected, path_to
 
 from mldiagnostics_webhook.limits import CACHE_BYTES, CONTEXTS, MAX_LOOKUPS
 from mldiagnostics_webhook.telemetry import WebhookMetrics

@@ -11,9 +11,9 @@ from cryptography.x509 import load_pem_x509_certificates
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.sink_urls import parse_sinks
 from mldiagnostics_api.names import DEFAULT_PORT
-from mldiagnostics_api.variables import InjectionSettings
-from mldiagnostics_kube import settings
-from mldiagnostics_kube.settings import Setting
+from mldiagnostics_api.workloads.variables import InjectionSettings
+from mldiagnostics_kube.process import settings
+from mldiagnostics_kube.process.settings import Setting
 
 _STORAGE: Final = re.compile(r"gs://[^/\s]+(/\S*)?|/\S+")
 _URL: Final = re.compile(r"https?://[\x21-\x7e]+")

@@ -10,8 +10,8 @@ from typing import Final
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.injection import trial_pod, trial_result
 from mldiagnostics_api.injection.trial import NOT_CALLED
-from mldiagnostics_kube.apiserver import ClusterError, Unavailable, path_to
-from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import ClusterError, Unavailable, path_to
 
 DEADLINE_S: Final = 60.0
 """Enough to create a certificate and for the API server to read it."""

@@ -5,7 +5,7 @@ The costs are measured with hostile input, on CPython 3.11 with uvloop, aiohttp 
 
 from typing import Final
 
-from mldiagnostics_kube.connections import BACKLOG_BYTES
+from mldiagnostics_kube.serving.connections import BACKLOG_BYTES
 
 _KIB: Final = 2**10
 _MIB: Final = 2**20

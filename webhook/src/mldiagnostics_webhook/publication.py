@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from mldiagnostics_api.publication import PUBLICATION_NAME, PUBLICATION_NAMESPACE, Publication
-from mldiagnostics_kube.apiserver import ClusterError, NotFound, RequestRejected, path_to
 from mldiagnostics_kube.certificates import pem
-from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import ClusterError, NotFound, RequestRejected, path_to
 
 _log: Final = logging.getLogger(__name__)
 

@@ -11,11 +11,12 @@ from importlib.metadata import version
 from typing import Final
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_kube import certificates, http
-from mldiagnostics_kube.apiserver import ClusterError
+from mldiagnostics_kube import certificates
 from mldiagnostics_kube.certificates import CertificateObjects, RotationRules, ServingCertificate, WebhookBundle
-from mldiagnostics_kube.client import ApiClient
-from mldiagnostics_kube.cluster_name import cluster_name
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import ClusterError
+from mldiagnostics_kube.installation.cluster_name import cluster_name
+from mldiagnostics_kube.serving import http
 
 from mldiagnostics_webhook.cache import MetadataCache
 from mldiagnostics_webhook.config import WebhookConfig

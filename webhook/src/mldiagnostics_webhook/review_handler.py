@@ -3,7 +3,7 @@
 import logging
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
+from typing import Final, Self
 
 from mldiagnostics_api.injection import (
     DecisionKey,
@@ -17,10 +17,11 @@ from mldiagnostics_api.injection import (
     decision_key,
     patch,
 )
-from mldiagnostics_api.matching import MatchReason
 from mldiagnostics_api.names import OPT_IN_LABEL
 from mldiagnostics_api.publication import Publication
-from mldiagnostics_kube.clock import Clock, utc_now
+from mldiagnostics_api.workloads.matching import MatchReason
+from mldiagnostics_api.workloads.owners import ObjectReference
+from mldiagnostics_kube.process.clock import Clock, utc_now
 
 from mldiagnostics_webhook.cache import MetadataCache, OwnerContext
 from mldiagnostics_webhook.decision_cache import CachedReview, DecisionCache
@@ -61,6 +62,27 @@ class ReviewResponse:
     body: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class PodCreation:
+    """A review of a new pod, with the parts of it that are read once."""
+
+    source: LabelSource
+    """Place where the API server matched the opt-in label."""
+    review: Review
+    size: int
+    """Bytes of the review."""
+    key: DecisionKey | None
+    """None if the decision must not be cached."""
+    controller: ObjectReference | None
+
+    @classmethod
+    def of(cls, source: LabelSource, review: Review, size: int) -> Self:
+        """Read the owner reference of a pod, and the parts that its decision depends on."""
+        key = decision_key(review.pod, review.namespace) if size <= _CACHEABLE_BYTES else None
+        controller = key.controller if key else controller_of(review.pod, review.namespace)
+        return cls(source, review, size, key, controller)
+
+
 class ReviewHandler:
     """Answers reviews with the settings of one cluster and its control plane."""
 
@@ -97,16 +119,14 @@ class ReviewHandler:
             uid = review.uid
             if not isinstance(review, Review):
                 return self._answer_other(review)
-            key = _key(review, body)
-            namespace = review.namespace
-            controller = key.controller if key else controller_of(review.pod, namespace)
+            creation = PodCreation.of(source, review, len(body))
+            namespace, controller = review.namespace, creation.controller
             context: OwnerContext | OwnersUnknown | None = self._cache.known_context(controller)
             if context is None:
-                del review, key  # parsed, it takes up to fifty times its size, and a lookup may take a second
+                del review, creation  # parsed, it takes up to fifty times its size, and a lookup may take a second
                 context = await self._cache.owner_context(namespace, controller, within_s=within_s)
-                review = _creation(body)
-                key = _key(review, body)
-            return ReviewResponse(200, self._answer_creation(source, review, key, context, len(body)))
+                creation = PodCreation.of(source, _parsed_again(body), len(body))
+            return ReviewResponse(200, self._answer_creation(creation, context))
         except Exception:  # noqa: BLE001 - a fault of the webhook must not keep a pod from starting
             _log.exception("Review %s failed; its pod is created unchanged", uid or "without uid")
             self._telemetry.reviewed(result=ReviewResult.FAILED, reason=INTERNAL_ERROR)
@@ -125,53 +145,37 @@ class ReviewHandler:
         _log.warning("Unreadable review: %s", review.why)
         return ReviewResponse(200, permission(review.uid)) if review.uid else ReviewResponse(400, review.why.encode())
 
-    def _answer_creation(
-        self,
-        source: LabelSource,
-        review: Review,
-        key: DecisionKey | None,
-        context: OwnerContext | OwnersUnknown,
-        size: int,
-    ) -> bytes:
-        answer = self._cached_or_new(source, review, key, context, size)
+    def _answer_creation(self, creation: PodCreation, context: OwnerContext | OwnersUnknown) -> bytes:
+        review, controller = creation.review, creation.controller
+        answer = self._cached_or_new(creation, context)
         self._telemetry.reviewed(result=answer.result, reason=answer.reason)
         if answer.reason != _INJECTED:
-            controller = controller_of(review.pod, review.namespace)
             owner = f"of {controller.kind} {controller.name}" if controller else "without controller"
             _log.log(answer.level, "A pod %s in %s gets no run: %s", owner, review.namespace, answer.message)
         return permission(review.uid, answer.patch, warning=answer.warning)
 
-    def _cached_or_new(
-        self,
-        source: LabelSource,
-        review: Review,
-        key: DecisionKey | None,
-        context: OwnerContext | OwnersUnknown,
-        size: int,
-    ) -> CachedReview:
+    def _cached_or_new(self, creation: PodCreation, context: OwnerContext | OwnersUnknown) -> CachedReview:
         """Return the decision for an equal pod from the cache, or decide and store it."""
+        source, key = creation.source, creation.key
         if key is None or isinstance(context, OwnersUnknown) or not context.hits:
-            return self._review(source, review, context, size)
+            return self._review(creation, context)
         cached = self._decisions.get(source, context, key)
         if cached is None:
-            cached = self._review(source, review, context, size)
+            cached = self._review(creation, context)
             self._decisions.put(source, context, key, cached)
         return cached
 
-    def _review(
-        self, source: LabelSource, review: Review, context: OwnerContext | OwnersUnknown, size: int
-    ) -> CachedReview:
-        decision = self._decide(source, review, context, size)
-        operations = encoded(patch(review.pod, decision)) if isinstance(review.pod, dict) else ""
+    def _review(self, creation: PodCreation, context: OwnerContext | OwnersUnknown) -> CachedReview:
+        decision, pod = self._decide(creation, context), creation.review.pod
+        operations = encoded(patch(pod, decision)) if isinstance(pod, dict) else ""
         if isinstance(decision, Injection):
             return CachedReview(operations, ReviewResult.INJECTED, _INJECTED, decision.message, logging.DEBUG)
         result = ReviewResult.FAILED if decision.reason is InjectionReason.OWNERS_UNKNOWN else ReviewResult.SKIPPED
         warning = f"mldiagnostics: {decision.warning}" if decision.warning else ""
         return CachedReview(operations, result, decision.reason, decision.message, _level(decision), warning)
 
-    def _decide(
-        self, source: LabelSource, review: Review, context: OwnerContext | OwnersUnknown, size: int
-    ) -> Injection | NotInjected:
+    def _decide(self, creation: PodCreation, context: OwnerContext | OwnersUnknown) -> Injection | NotInjected:
+        review = creation.review
         if isinstance(context, OwnersUnknown):
             unknown = OwnersUnknown(f"the namespace {review.namespace} is not known: {context.message}")
             context = OwnerContext({"metadata": {}}, unknown, ())
@@ -179,9 +183,9 @@ class ReviewHandler:
         labels = namespace.get("labels") or {}
         return decide(
             review.pod,
-            pod_bytes=size,
+            pod_bytes=creation.size,
             namespace=review.namespace,
-            namespace_labels=labels | {OPT_IN_LABEL: "true"} if source is LabelSource.NAMESPACE else labels,
+            namespace_labels=labels | {OPT_IN_LABEL: "true"} if creation.source is LabelSource.NAMESPACE else labels,
             namespace_annotations=namespace.get("annotations") or {},
             owners=context.owners,
             settings=self._settings_of(review.namespace),
@@ -195,11 +199,7 @@ class ReviewHandler:
         return replace(self._settings, control_plane_url=published.url, control_plane_ca=published.ca)
 
 
-def _key(review: Review, body: bytes) -> DecisionKey | None:
-    return decision_key(review.pod, review.namespace) if len(body) <= _CACHEABLE_BYTES else None
-
-
-def _creation(body: bytes) -> Review:
+def _parsed_again(body: bytes) -> Review:
     """Parse the body of a review again."""
     review = read(body)
     if not isinstance(review, Review):

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from urllib.parse import parse_qsl
 
 from aiohttp import web
-from mldiagnostics_kube.bounded_server import BoundedServer, Bounds, Respond
+from mldiagnostics_kube.serving.bounded_server import BoundedServer, Bounds, Respond
 
 from mldiagnostics_webhook import limits
 from mldiagnostics_webhook.review_handler import LabelSource, ReviewResponse

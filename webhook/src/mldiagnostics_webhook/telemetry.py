@@ -5,8 +5,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final, Self
 
-from mldiagnostics_kube import metrics
-from mldiagnostics_kube.metrics import MetricSpec
+from mldiagnostics_kube.process import metrics
+from mldiagnostics_kube.process.metrics import MetricSpec
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector, generate_latest
 
 _BUILD: Final = MetricSpec(Info, "mldiagnostics_webhook", "Version of the webhook and name of the cluster.")

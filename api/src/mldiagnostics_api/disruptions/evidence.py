@@ -10,8 +10,8 @@ from typing import Final, Self
 from mldiagnostics_api.conditions import ConditionView, condition_of
 from mldiagnostics_api.disruptions.causes import DisruptionCause as Cause
 from mldiagnostics_api.formats import optional_time
-from mldiagnostics_api.owners import ObjectReference
-from mldiagnostics_api.workloads import Object
+from mldiagnostics_api.workloads.kinds import Object
+from mldiagnostics_api.workloads.owners import ObjectReference
 
 DETAIL_LENGTH: Final = 256
 """Characters of another component's message that are kept."""

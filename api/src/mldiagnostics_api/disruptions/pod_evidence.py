@@ -10,7 +10,7 @@ from mldiagnostics_api.conditions import condition_of
 from mldiagnostics_api.disruptions.causes import DisruptionCause as Cause
 from mldiagnostics_api.disruptions.evidence import Evidence, explained, shortened
 from mldiagnostics_api.formats import optional_time
-from mldiagnostics_api.workloads import Object
+from mldiagnostics_api.workloads.kinds import Object
 
 CLOCK_SKEW: Final = timedelta(seconds=10)
 """Times of different machines that are closer than this are not ordered."""

@@ -6,7 +6,7 @@ from mldiagnostics_api.injection.model import Injection, InjectionReason, NotInj
 from mldiagnostics_api.injection.patch import patch
 from mldiagnostics_api.injection.shape import controller_of
 from mldiagnostics_api.injection.trial import trial_pod, trial_result
-from mldiagnostics_api.variables import InjectionSettings
+from mldiagnostics_api.workloads.variables import InjectionSettings
 
 __all__ = [
     "MAX_POD_BYTES",

@@ -10,7 +10,7 @@ from mldiagnostics_api.injection.model import ContainerAddition
 from mldiagnostics_api.injection.options import InjectionOptions
 from mldiagnostics_api.injection.shape import ContainerShape, PodShape
 from mldiagnostics_api.names import CONTROL_PLANE_CA_ANNOTATION
-from mldiagnostics_api.variables import (
+from mldiagnostics_api.workloads.variables import (
     InjectedIdentity,
     InjectionSettings,
     Variable,

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from mldiagnostics_api.injection.shape import ContainerShape, PodShape
 from mldiagnostics_api.names import CONTROL_PLANE_CA_ANNOTATION
-from mldiagnostics_api.variables import CONTROL_PLANE_DIRECTORY, InjectionSettings, control_plane_variables
+from mldiagnostics_api.workloads.variables import CONTROL_PLANE_DIRECTORY, InjectionSettings, control_plane_variables
 
 VOLUME: Final = "mldiagnostics"
 AUDIENCE: Final = "mldiagnostics"

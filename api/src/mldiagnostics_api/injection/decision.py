@@ -12,7 +12,6 @@ from mldiagnostics_api.injection.model import Injection, InjectionReason, NotInj
 from mldiagnostics_api.injection.options import InjectionOptions
 from mldiagnostics_api.injection.owning_run import OwningRun, find_owning_run
 from mldiagnostics_api.injection.shape import ContainerShape, MalformedPod, PodShape
-from mldiagnostics_api.matching import Match, MatchReason, match
 from mldiagnostics_api.names import (
     INJECT_CONTAINERS_ANNOTATION,
     INJECTION_ANNOTATION,
@@ -20,8 +19,9 @@ from mldiagnostics_api.names import (
     RUN_CREATED_ANNOTATION,
     RUN_LABEL,
 )
-from mldiagnostics_api.variables import InjectedIdentity, InjectionSettings
-from mldiagnostics_api.workloads import LONE_POD, Object
+from mldiagnostics_api.workloads.kinds import LONE_POD, Object
+from mldiagnostics_api.workloads.matching import Match, MatchReason, match
+from mldiagnostics_api.workloads.variables import InjectedIdentity, InjectionSettings
 
 MAX_ANNOTATION_BYTES: Final = 256 * 1024
 """Limit of the API server for all annotations of an object (k8s.io/apimachinery, TotalAnnotationSizeLimitB)."""

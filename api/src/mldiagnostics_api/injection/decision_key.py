@@ -7,8 +7,8 @@ from typing import Final
 from mldiagnostics_api.injection.control_plane import VOLUME
 from mldiagnostics_api.injection.shape import ContainerShape, MalformedPod, PodShape
 from mldiagnostics_api.names import GROUP, OPT_IN_LABEL, RUN_LABEL
-from mldiagnostics_api.owners import ObjectReference
-from mldiagnostics_api.workloads import WORKLOADS
+from mldiagnostics_api.workloads.kinds import WORKLOADS
+from mldiagnostics_api.workloads.owners import ObjectReference
 
 _LABELS: Final = (
     OPT_IN_LABEL,

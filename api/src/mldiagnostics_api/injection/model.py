@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from mldiagnostics_api.matching import MatchReason
-from mldiagnostics_api.variables import InjectedIdentity, Variable
+from mldiagnostics_api.workloads.matching import MatchReason
+from mldiagnostics_api.workloads.variables import InjectedIdentity, Variable
 
 
 class InjectionReason(StrEnum):

@@ -9,13 +9,13 @@ from mldiagnostics.sink_urls import parse_sinks
 
 from mldiagnostics_api.formats import quote
 from mldiagnostics_api.injection.shape import ContainerShape
-from mldiagnostics_api.matching import Annotations, injection_opt_out
 from mldiagnostics_api.names import (
     INJECT_CONTAINERS_ANNOTATION,
     PEER_URL_ANNOTATION,
     PROFILER_PORTS_ANNOTATION,
     SINKS_ANNOTATION,
 )
+from mldiagnostics_api.workloads.matching import Annotations, injection_opt_out
 
 _DEFAULT: Final = "*"
 _LAST_PORT: Final = 65535

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from mldiagnostics_api.injection.model import InjectionReason, OwnersUnknown
 from mldiagnostics_api.injection.shape import PodShape
-from mldiagnostics_api.owners import ObjectReference, WorkloadRun, lone_run, run_of
-from mldiagnostics_api.workloads import LONE_POD, Object, WorkloadKind, workload_of
+from mldiagnostics_api.workloads.kinds import LONE_POD, Object, WorkloadKind, workload_of
+from mldiagnostics_api.workloads.owners import ObjectReference, WorkloadRun, lone_run, run_of
 
 
 @dataclass(frozen=True, slots=True)

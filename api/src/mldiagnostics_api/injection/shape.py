@@ -8,7 +8,7 @@ from typing import Any, Final, Self, TypeVar
 
 from mldiagnostics_api.formats import quote
 from mldiagnostics_api.names import PROFILER_PORT_PREFIX
-from mldiagnostics_api.owners import ObjectReference
+from mldiagnostics_api.workloads.owners import ObjectReference
 
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 

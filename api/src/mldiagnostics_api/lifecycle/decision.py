@@ -8,7 +8,7 @@ from mldiagnostics_api.lifecycle import jobs, pods, ray
 from mldiagnostics_api.lifecycle.fields import Fields, mapping, text
 from mldiagnostics_api.lifecycle.model import Lifecycle
 from mldiagnostics_api.names import MLRunPhase
-from mldiagnostics_api.workloads import Object, WorkloadKind
+from mldiagnostics_api.workloads.kinds import Object, WorkloadKind
 
 MAX_TEXT: Final = 1024
 MAX_REASON: Final = 128

@@ -61,7 +61,9 @@ def job(spec: Fields, status: Fields) -> Lifecycle:
     # With one pod, each pod that replaces a failed one is a new attempt of the whole program.
     tries = failed - 1 if state.phase is MLRunPhase.FAILED else failed
     ended = time(status.get("completionTime")) or state.ended
-    return replace(state, attempt=bounded(max(tries, 0)) if hosts == 1 else 0, ended=ended)
+    # At its deadline the Job counts pods as failed that never had a node.
+    ran = any_count(status, "ready", "succeeded") or (failed > 0 and state.reason != "DeadlineExceeded")
+    return replace(state, attempt=bounded(max(tries, 0)) if hosts == 1 else 0, ended=ended, ran=ran)
 
 
 def trainjob(spec: Fields, status: Fields) -> Lifecycle:

@@ -26,6 +26,8 @@ class Lifecycle:
     """Kueue's reason to hold it back; empty if it is not known."""
     hosts: int | None = None
     """Number of pods of the workload by its spec; None if another object decides it."""
+    ran: bool = True
+    """Whether a final state shows that pods ran."""
     started: datetime | None = None
     ended: datetime | None = None
     endless: bool = False

@@ -1,9 +1,12 @@
 """Version v1alpha1 of the custom resources: a module per kind, and shared parts."""
 
 from mldiagnostics_api.v1alpha1.connection import (
+    CaptureDiagnosis,
+    CaptureFinding,
     CaptureResult,
     ConnectionSpec,
     ConnectionStatus,
+    FindingTarget,
     LabelSelector,
     MLDiagnosticsConnection,
     TargetCounts,
@@ -19,6 +22,7 @@ from mldiagnostics_api.v1alpha1.mlrun import (
     MLRunStatus,
     RunAttempt,
     RunConfigs,
+    RunFinding,
     RunGoodput,
     RunHosts,
     RunProfiling,
@@ -34,9 +38,12 @@ from mldiagnostics_api.v1alpha1.shared import LABEL_KEY, NameRef, ObjectMeta, St
 
 __all__ = [
     "LABEL_KEY",
+    "CaptureDiagnosis",
+    "CaptureFinding",
     "CaptureResult",
     "ConnectionSpec",
     "ConnectionStatus",
+    "FindingTarget",
     "HostException",
     "LabelSelector",
     "MLDiagnosticsConnection",
@@ -47,6 +54,7 @@ __all__ = [
     "ObjectMeta",
     "RunAttempt",
     "RunConfigs",
+    "RunFinding",
     "RunGoodput",
     "RunHosts",
     "RunProfiling",

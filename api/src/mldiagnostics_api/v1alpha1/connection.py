@@ -33,6 +33,7 @@ from mldiagnostics_api.v1alpha1.shared import (
 PODS_PATTERN: Final = r"^ *[a-z0-9][a-z0-9.-]*( *, *[a-z0-9][a-z0-9.-]*)* *,? *$"
 PROFILER: Final = "google_cloud_mldiagnostics"
 
+Severity = Literal["critical", "warning", "info"]
 RangesText = Annotated[str, Field(max_length=1024, pattern=RANGES_PATTERN)]
 
 
@@ -187,6 +188,9 @@ class TriggerCapture(Model):
         | None
     ) = None
     """Targets that must be captured and stored for success: a number, or a percentage of all targets. Default: 100%."""
+    diagnosis: Literal["Auto", "Off"] | None = None
+    """Auto: find the slow host, phase and operation in the stored traces after the capture. Default: set by the
+    administrator."""
     dry_run: bool | None = None
     """Find and report the targets without contacting them."""
     allow_old_server: bool | None = None
@@ -272,6 +276,57 @@ class TargetResult(Model):
     """End of the recording by the host's clock."""
 
 
+class FindingTarget(Model):
+    """A target that a finding is about."""
+
+    pod: Annotated[str, Field(max_length=253)]
+    """Name of the pod."""
+    node: Annotated[str, Field(max_length=253)] | None = None
+    """Node of the pod."""
+    rank: Count | None = None
+    """Position of the target in its workload."""
+
+
+class CaptureFinding(Model):
+    """A cause of slow steps, or the reason why none can be named."""
+
+    code: Annotated[str, Field(max_length=64)]
+    """Name of the rule, for example `SlowHost`."""
+    severity: Severity
+    """critical from a fifth of the step, warning from a tenth, info else."""
+    message: Annotated[str, Field(max_length=1024)]
+    """The finding in one sentence. It was made of the traces, which the profiled program writes."""
+    next_step: Annotated[str, Field(max_length=1024)]
+    """The next step to take."""
+    phase: Annotated[str, Field(max_length=64)] | None = None
+    """Phase of the step, for example `input`."""
+    operation: Annotated[str, Field(max_length=64)] | None = None
+    """Operation in that phase."""
+    cost_seconds: Annotated[float, Field(ge=0)] | None = None
+    """Seconds of each step that the job loses."""
+    cost_percent: Annotated[float, Field(ge=0)] | None = None
+    """The same as a percentage of the step."""
+    targets: Annotated[list[FindingTarget], Field(max_length=8)] | None = None
+    """Targets that it is about, at most 8, by the names that the operator knows."""
+
+
+class CaptureDiagnosis(Model):
+    """Diagnosis of the session."""
+
+    state: Literal["Pending", "Done", "Failed"]
+    """Pending until a Job has read the traces."""
+    summary: Annotated[str, Field(max_length=256)] | None = None
+    """The most expensive finding, for example `SlowHost: trainer-2 in input, 46 % of the step`."""
+    critical: Count | None = None
+    """Number of critical findings."""
+    warnings: Count | None = None
+    """Number of warnings."""
+    findings: Annotated[list[CaptureFinding], Field(max_length=8)] | None = None
+    """Findings, at most 8, the most expensive one first. `diagnosis.json` in the session has all."""
+    runs: Annotated[list[Annotated[str, Field(max_length=128)]], Field(max_length=16)] | None = None
+    """Ids of the runs of the targets, at most 16, whose status gets the findings."""
+
+
 class ConnectionStatus(Model):
     """Progress and result of the capture."""
 
@@ -294,8 +349,8 @@ class ConnectionStatus(Model):
         ]
         | None
     ) = None
-    """Conditions Accepted, Captured, Stored and Complete. Complete becomes True when the capture ends, also if it
-    failed; its reason is the result."""
+    """Conditions Accepted, Captured, Stored, Complete and Diagnosed. Complete becomes True when the capture ends, also
+    if it failed; its reason is the result. Diagnosed follows; it never changes the result of the capture."""
     observed_generation: Annotated[int, Field(json_schema_extra=INT64)] | None = None
     """Generation of the object that this status describes."""
     session_id: str | None = None
@@ -320,6 +375,8 @@ class ConnectionStatus(Model):
     """Size of all stored traces in bytes."""
     results: Annotated[list[TargetResult], Field(json_schema_extra={"x-kubernetes-list-type": "atomic"})] | None = None
     """Results of the targets, failures first. Long lists are cut; `capture.json` in the session has all results."""
+    diagnosis: CaptureDiagnosis | None = None
+    """Diagnosis of the session."""
 
 
 class MLDiagnosticsConnection(Model):

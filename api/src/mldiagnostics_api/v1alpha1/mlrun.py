@@ -5,7 +5,7 @@ exceptions, never a list that grows with the number of hosts: the complete lists
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -29,6 +29,7 @@ MAX_EXCEPTIONS: Final = 32
 """Hosts with a problem that the status lists; the others are only counted."""
 MAX_METRICS: Final = 64
 MAX_SESSIONS: Final = 32
+MAX_FINDINGS: Final = 8
 MAX_ATTEMPTS: Final = 16
 """Attempts that the status describes, the newest ones."""
 MAX_ALIASES: Final = 16
@@ -97,6 +98,11 @@ class MLRunSpec(Model):
         json_schema_extra=cel_rules(
             _immutable("runId"),
             _immutable("workloadRef"),
+            cel_rule(
+                "!has(self.workloadRef) || has(self.runId)",
+                "runId is required with workloadRef; the operator creates the run of an opted-in workload itself",
+                field=".runId",
+            ),
             cel_rule(
                 "!has(self.storageLocation) || !self.storageLocation.matches('(^|/)[.][.](/|$)')",
                 "storageLocation must not contain '..'",
@@ -237,6 +243,25 @@ class RunSession(Model):
     """End of the recording."""
 
 
+class RunFinding(Model):
+    """A finding of the newest diagnosed profile of the run."""
+
+    code: Annotated[str, Field(max_length=64)]
+    """Name of the rule, for example `SlowHost`."""
+    severity: Literal["critical", "warning", "info"]
+    """critical from a fifth of the step, warning from a tenth, info else."""
+    message: Text
+    """The finding in one sentence. It was made of the traces, which the profiled program writes."""
+    hosts: Annotated[list[Annotated[str, Field(max_length=253)]], Field(max_length=8)] | None = None
+    """Pods that it is about, at most 8."""
+    session: Annotated[str, Field(max_length=253)]
+    """XProf session of the profile."""
+    capture: Annotated[str, Field(max_length=253)] | None = None
+    """Name of the MLDiagnosticsConnection."""
+    time: Time
+    """End of the capture."""
+
+
 class RunStartUp(Model):
     """Start-up of an attempt: the time of each milestone."""
 
@@ -340,6 +365,15 @@ class MLRunStatus(Model):
         | None
     ) = None
     """The newest profiles, at most 32, the newest last."""
+    findings: (
+        Annotated[
+            list[RunFinding],
+            Field(max_length=MAX_FINDINGS, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
+        ]
+        | None
+    ) = None
+    """Findings of the newest diagnosed profile, at most 8, the most expensive one first. One that the newest profile
+    does not show any more leaves."""
     last_heartbeat_time: Time | None = None
     """Time of the newest report of any host."""
     url: Text | None = None

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, TypeVar
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer, ValidationError
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 from pydantic.alias_generators import to_camel
 
-from mldiagnostics_api.workloads import SELECTABLE_KINDS
+from mldiagnostics_api.names import RUN_ANNOTATION
+from mldiagnostics_api.workloads.kinds import SELECTABLE_KINDS
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -89,6 +90,12 @@ class StatusCondition(Model):
     """Generation of the object that the condition is about."""
 
 
+def _own_annotations(annotations: object) -> object:
+    if not isinstance(annotations, Mapping):
+        return annotations
+    return {key: value for key, value in annotations.items() if key == RUN_ANNOTATION}
+
+
 class ObjectMeta(Model):
     """The metadata fields that are used."""
 
@@ -98,8 +105,8 @@ class ObjectMeta(Model):
     generation: int = 1
     creation_timestamp: AwareDatetime | None = None
     deletion_timestamp: AwareDatetime | None = None
-    labels: dict[str, str] = Field(default_factory=dict)
-    annotations: dict[str, str] = Field(default_factory=dict)
+    annotations: Annotated[dict[str, str], BeforeValidator(_own_annotations)] = Field(default_factory=dict)
+    """Those that are read; the others may have 256 KiB, and objects stay in memory."""
 
 
 def read_object(model: type[T], body: Mapping[str, Any]) -> T:

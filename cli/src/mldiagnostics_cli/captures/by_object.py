@@ -8,11 +8,11 @@ from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from mldiagnostics_api.capture_object import CaptureStatus
+from mldiagnostics_api.captures.capture_object import CaptureStatus
 from mldiagnostics_api.resources import CONNECTIONS
-from mldiagnostics_kube.apiserver import ClusterError, Unavailable, path_to
-from mldiagnostics_kube.captures import cancel_capture
-from mldiagnostics_kube.failures import ClusterFailure
+from mldiagnostics_kube.client.apiserver import ClusterError, Unavailable, path_to
+from mldiagnostics_kube.client.failures import ClusterFailure
+from mldiagnostics_kube.installation.captures import cancel_capture
 
 from mldiagnostics_cli.captures.capture_object import (
     create_capture,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from mldiagnostics_api.resources import CONNECTIONS
-from mldiagnostics_kube import captures
-from mldiagnostics_kube.apiserver import NotFound
+from mldiagnostics_kube.client.apiserver import NotFound
+from mldiagnostics_kube.installation import captures
 
 from mldiagnostics_cli.output import note
 

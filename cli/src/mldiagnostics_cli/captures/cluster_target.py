@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_api.workloads import SELECTABLE_KINDS
+from mldiagnostics_api.workloads.kinds import SELECTABLE_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics_api import capture_object
+from mldiagnostics_api.captures import capture_object
 
 from mldiagnostics_cli.exit_codes import FAILED, PARTIAL
 
 if TYPE_CHECKING:
-    from mldiagnostics_api.capture_object import CaptureStatus
+    from mldiagnostics_api.captures.capture_object import CaptureStatus
 
     from mldiagnostics_cli.captures.cluster_target import ClusterTarget, TargetNarrowing
     from mldiagnostics_cli.captures.settings import CaptureSettings

@@ -6,14 +6,14 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics_api.captures.policy import Policy
+from mldiagnostics_api.captures.targets import TargetCandidate, TargetFilter, candidates
 from mldiagnostics_api.names import RUN_LABEL
-from mldiagnostics_api.pods import PodView
-from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.ranges import Ranges
-from mldiagnostics_api.run_names import run_label
-from mldiagnostics_api.targets import TargetCandidate, TargetFilter, candidates
-from mldiagnostics_api.workloads import selector_text, workload_of
-from mldiagnostics_kube.apiserver import NotFound, path_to
+from mldiagnostics_api.runs.names import run_label
+from mldiagnostics_api.workloads.kinds import selector_text, workload_of
+from mldiagnostics_api.workloads.pods import PodView
+from mldiagnostics_kube.client.apiserver import NotFound, path_to
 
 from mldiagnostics_cli.captures.by_address import conclude, prepare, record, show_targets
 from mldiagnostics_cli.captures.cluster_target import parse_selector
@@ -25,7 +25,7 @@ from mldiagnostics_cli.runs.cluster_runs import find_run_object
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mldiagnostics_kube.apiserver import ClusterError
+    from mldiagnostics_kube.client.apiserver import ClusterError
 
     from mldiagnostics_cli.captures.cluster_target import ClusterTarget, TargetNarrowing
     from mldiagnostics_cli.captures.ending import CaptureEnd

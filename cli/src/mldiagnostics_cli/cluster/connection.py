@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_kube.apiserver import ClusterError
-from mldiagnostics_kube.client import ApiClient
-from mldiagnostics_kube.credentials import find_access
-from mldiagnostics_kube.failures import ClusterFailure, failure_of
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import ClusterError
+from mldiagnostics_kube.client.credentials import find_access
+from mldiagnostics_kube.client.failures import ClusterFailure, failure_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.injection import OwnersUnknown
-from mldiagnostics_api.owners import ObjectReference, missing_owners, owner_chain
-from mldiagnostics_api.workloads import LONE_POD, WORKLOADS, WorkloadKind, workload_of
-from mldiagnostics_kube.apiserver import ClusterError, NotFound, path_to
+from mldiagnostics_api.workloads.kinds import LONE_POD, WORKLOADS, WorkloadKind, workload_of
+from mldiagnostics_api.workloads.owners import ObjectReference, missing_owners, owner_chain
+from mldiagnostics_kube.client.apiserver import ClusterError, NotFound, path_to
 
 if TYPE_CHECKING:
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
 
     from mldiagnostics_cli.cluster.connection import Cluster
 

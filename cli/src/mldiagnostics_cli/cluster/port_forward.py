@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import aiohttp
-from mldiagnostics_kube.apiserver import ClusterError, NotFound, Unavailable, path_to
+from mldiagnostics_kube.client.apiserver import ClusterError, NotFound, Unavailable, path_to
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
 
 __all__ = ["PodPort", "forwarded"]
 

@@ -101,6 +101,7 @@ _NARROWING = ("ranks", "slices", "nodes", "container", "limit")
     help="Repeat the capture at this interval, until Ctrl-C.",
 )
 @click.option("--open", "open_page", is_flag=True, help="Open the session in XProf, in a browser.")
+@click.option("--no-diagnosis", is_flag=True, help="Do not diagnose the session after its table.")
 @click.option("--dry-run", is_flag=True, help="Only show the targets; none is contacted.")
 @output_option()
 def capture(
@@ -117,6 +118,7 @@ def capture(
     direct: bool,
     every: int | None,
     open_page: bool,
+    no_diagnosis: bool,
     output: OutputFormat,
     **options: Any,
 ) -> None:
@@ -126,6 +128,8 @@ def capture(
     lws/serve or job/train, pods such as pod/trainer-0, or addresses of hosts: HOST:PORT, an IP address or a domain.
     In a cluster an MLDiagnosticsConnection is created, and the operator captures. Ctrl-C cancels the capture and
     keeps the recorded traces; a second one ends at once.
+
+    Traces on this machine or in a bucket that this command wrote are diagnosed then, as by `mldiag diagnose`.
 
     Exit codes: 0 all hosts were captured, 2 a part of them, 1 none.
     """
@@ -152,6 +156,10 @@ def capture(
         waits = sys.stderr is not None and sys.stderr.isatty() if wait is None else wait
         waits = waits or settings.dry_run or every is not None or open_page
         work = _by_target(target, cluster, narrowing, settings, output, selector=selector, wait=waits, direct=direct)
+    if output in {OutputFormat.TABLE, OutputFormat.WIDE} and not no_diagnosis:
+        from mldiagnostics_cli.captures.verdict import with_verdict
+
+        work = with_verdict(work)
     end = run_capture(work, every_s=None if every is None else every / 1000)
     if open_page and end.directory:
         from mldiagnostics_cli.captures.opening import open_capture

@@ -36,6 +36,7 @@ def runs() -> None:
     """List, show, watch, compare and delete runs, of a cluster, a directory or a bucket.
 
     RUN is the id of a run or its beginning, its name, or its directory. In a cluster it may be the name of the MLRun.
+    A word that is the name of one run and begins the id of another is rejected, and both are listed.
 
     Runs are read from the cluster if -n, -A, --context or --kubeconfig is given; else from files if --storage or
     MLDIAG_STORAGE is given, or ./mldiagnostics exists; else from the cluster of the current context.
@@ -184,7 +185,9 @@ def _compare(
 @runs.command(
     "delete",
     epilog=examples(
-        "mldiag runs delete 4f6c", "mldiag runs delete 4f6c 81aa --yes", "mldiag runs delete 4f6c --dry-run"
+        "mldiag runs delete trainer",
+        "mldiag runs delete 4f6c12ab 81aa34cd --yes",
+        "mldiag runs delete trainer --dry-run",
     ),
 )
 @click.argument("run", nargs=-1, required=True)
@@ -197,6 +200,8 @@ def _delete(
     *, run: tuple[str, ...], source: SourceChoice, yes: bool, force: bool, dry_run: bool, output: OutputFormat
 ) -> None:
     """Delete runs with all their files: records, configurations and profiles.
+
+    The beginning of an id must have 8 characters or more.
 
     In a cluster the MLRuns are deleted, and their files are kept.
     """

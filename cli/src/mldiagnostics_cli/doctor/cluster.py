@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_api.definition import definition_of
+from mldiagnostics_api.manifests.definition import definition_of
 from mldiagnostics_api.names import GROUP, VERSION
 from mldiagnostics_api.publication import PUBLICATION_NAME, PUBLICATION_NAMESPACE, Publication
 from mldiagnostics_api.resources import CONNECTIONS, RUNS
-from mldiagnostics_kube.apiserver import ClusterError, NotFound, path_to
+from mldiagnostics_kube.client.apiserver import ClusterError, NotFound, path_to
 
 from mldiagnostics_cli.cluster.objects import ObjectName
 from mldiagnostics_cli.doctor.container import check_pod_sdk
-from mldiagnostics_cli.doctor.finding import Finding, broken, fine, unknown
+from mldiagnostics_cli.doctor.finding import DoctorFinding, broken, fine, unknown
 from mldiagnostics_cli.doctor.injecting import check_injection, check_labels
 from mldiagnostics_cli.doctor.installation import (
     NAMESPACE,
@@ -51,7 +51,7 @@ PRODUCT = "app.kubernetes.io/part-of=mldiagnostics"
 SCHEMAS = f"/openapi/v3/apis/{GROUP}/{VERSION}"
 
 
-async def check_cluster(cluster: Cluster, target: str | None) -> list[Finding]:
+async def check_cluster(cluster: Cluster, target: str | None) -> list[DoctorFinding]:
     """Return the findings about a cluster, and about a pod or workload in it.
 
     Raises:
@@ -84,7 +84,7 @@ async def check_cluster(cluster: Cluster, target: str | None) -> list[Finding]:
     return [*findings, *(finding for found in await asyncio.gather(*parts) for finding in found)]
 
 
-async def _attempt(cluster: Cluster, part: str, check: Awaitable[list[Finding]]) -> list[Finding]:
+async def _attempt(cluster: Cluster, part: str, check: Awaitable[list[DoctorFinding]]) -> list[DoctorFinding]:
     """Return the findings of a check, or why it could not be made."""
     try:
         return await check
@@ -94,7 +94,7 @@ async def _attempt(cluster: Cluster, part: str, check: Awaitable[list[Finding]])
         return [unknown(part, problem, remedy)]
 
 
-async def _resources(cluster: Cluster) -> list[Finding]:
+async def _resources(cluster: Cluster) -> list[DoctorFinding]:
     try:
         schemas = (await cluster.client.get(SCHEMAS))["components"]["schemas"]
     except NotFound:
@@ -123,7 +123,7 @@ async def _deployments(cluster: Cluster) -> list[Object] | ClusterError:
     return failure
 
 
-async def _deployment(part: str, deployments: list[Object] | ClusterError) -> list[Finding]:
+async def _deployment(part: str, deployments: list[Object] | ClusterError) -> list[DoctorFinding]:
     if isinstance(deployments, ClusterError):
         raise deployments
     return [deployment_finding(part, deployments, version("mldiagnostics-cli"))]
@@ -137,7 +137,7 @@ def _namespace_of(deployments: list[Object] | ClusterError) -> str:
     return NAMESPACE
 
 
-async def _registration(cluster: Cluster) -> list[Finding]:
+async def _registration(cluster: Cluster) -> list[DoctorFinding]:
     """Check certificates and endpoints of the webhook's registration."""
     path = path_to("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations")
     ours = [each for each in await cluster.client.items(path, lambda item: item) if _is_ours(each)]
@@ -157,7 +157,7 @@ def _is_ours(configuration: Object) -> bool:
     return any(entry["name"].endswith(f".injection.{GROUP}") for entry in configuration.get("webhooks") or ())
 
 
-async def _control_plane(cluster: Cluster) -> list[Finding]:
+async def _control_plane(cluster: Cluster) -> list[DoctorFinding]:
     part = "control plane"
     path = path_to("", "v1", "configmaps", namespace=PUBLICATION_NAMESPACE, name=PUBLICATION_NAME)
     try:
@@ -181,7 +181,7 @@ async def _control_plane(cluster: Cluster) -> list[Finding]:
     return [await _endpoints(cluster, part, f"{namespace}/{service}")]
 
 
-async def _endpoints(cluster: Cluster, part: str, service: str) -> Finding:
+async def _endpoints(cluster: Cluster, part: str, service: str) -> DoctorFinding:
     namespace, _, name = service.partition("/")
     path = path_to("discovery.k8s.io", "v1", "endpointslices", namespace=namespace)
     try:

@@ -8,16 +8,16 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_api.pods import PodView
-from mldiagnostics_kube.apiserver import NOT_PERMITTED, ClusterError
-from mldiagnostics_kube.pod_exec import PodContainer, run_in_container
+from mldiagnostics_api.workloads.pods import PodView
+from mldiagnostics_kube.client.apiserver import NOT_PERMITTED, ClusterError
+from mldiagnostics_kube.client.pod_exec import PodContainer, run_in_container
 
 from mldiagnostics_cli.doctor import container_probe
 from mldiagnostics_cli.doctor.finding import broken, fine, unknown
 
 if TYPE_CHECKING:
     from mldiagnostics_cli.cluster.connection import Cluster
-    from mldiagnostics_cli.doctor.finding import Finding
+    from mldiagnostics_cli.doctor.finding import DoctorFinding
 
     Object = dict[str, Any]
 
@@ -30,7 +30,7 @@ INJECTED = "MLDIAG_RUN_ID"
 _SDK, _STORAGE = "sdk of the pod", "storage of the pod"
 
 
-async def check_pod_sdk(cluster: Cluster, pod: Object) -> list[Finding]:
+async def check_pod_sdk(cluster: Cluster, pod: Object) -> list[DoctorFinding]:
     """Run a program in the pod that tries its sinks and its storage. Raises `ClusterError`."""
     view = PodView.of(pod)
     if view.phase != "Running" or not view.live:
@@ -53,7 +53,7 @@ async def check_pod_sdk(cluster: Cluster, pod: Object) -> list[Finding]:
     return sdk_findings(container, _report(out.decode(errors="replace")))
 
 
-def sdk_findings(container: str, report: Object) -> list[Finding]:
+def sdk_findings(container: str, report: Object) -> list[DoctorFinding]:
     """Return the verdicts about the report of a container; pure."""
     python, version, problems = report.get("python"), report.get("sdk"), report.get("problems") or ()
     if not version:

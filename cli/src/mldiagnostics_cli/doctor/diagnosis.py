@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import click
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.text.terminal import printable
-from mldiagnostics_kube.failures import ClusterFailure
+from mldiagnostics_kube.client.failures import ClusterFailure
 
 from mldiagnostics_cli.cluster.connection import connect
 from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.doctor.cluster import check_cluster
-from mldiagnostics_cli.doctor.finding import Finding, State, broken, unknown
+from mldiagnostics_cli.doctor.finding import DoctorFinding, State, broken, unknown
 from mldiagnostics_cli.doctor.local import check_installation, check_storage
 from mldiagnostics_cli.exit_codes import FAILED
 from mldiagnostics_cli.output import has_colour, show, show_document
@@ -46,7 +46,7 @@ def diagnose(
         raise click.exceptions.Exit(FAILED)
 
 
-async def _check_cluster(target: str | None, options: ClusterOptions) -> list[Finding]:
+async def _check_cluster(target: str | None, options: ClusterOptions) -> list[DoctorFinding]:
     is_wanted = options.are_given or target is not None
     try:
         async with connect(options) as cluster:
@@ -63,7 +63,7 @@ async def _check_cluster(target: str | None, options: ClusterOptions) -> list[Fi
 _COLOURS = {"fine": "\x1b[32m", "broken": "\x1b[31m", "unknown": "\x1b[33m"}
 
 
-def _lines(findings: Sequence[Finding]) -> Iterator[str]:
+def _lines(findings: Sequence[DoctorFinding]) -> Iterator[str]:
     """Yield a line for each finding, its remedy below it, and a summary."""
     width = max(len(finding.part) for finding in findings)
     for finding in findings:

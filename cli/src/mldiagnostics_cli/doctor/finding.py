@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["Finding", "State", "broken", "fine", "unknown"]
+__all__ = ["DoctorFinding", "State", "broken", "fine", "unknown"]
 
 
 class State(StrEnum):
@@ -19,7 +19,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """The state of one part, with the reason and the remedy."""
 
     part: str
@@ -33,16 +33,16 @@ class Finding:
         return {"part": self.part, "state": str(self.state), "message": self.message, "remedy": self.remedy or None}
 
 
-def fine(part: str, message: str) -> Finding:
+def fine(part: str, message: str) -> DoctorFinding:
     """Return a finding about a part that works."""
-    return Finding(part, State.FINE, message)
+    return DoctorFinding(part, State.FINE, message)
 
 
-def broken(part: str, message: str, remedy: str) -> Finding:
+def broken(part: str, message: str, remedy: str) -> DoctorFinding:
     """Return a finding about a part that does not work."""
-    return Finding(part, State.BROKEN, message, remedy)
+    return DoctorFinding(part, State.BROKEN, message, remedy)
 
 
-def unknown(part: str, message: str, remedy: str = "") -> Finding:
+def unknown(part: str, message: str, remedy: str = "") -> DoctorFinding:
     """Return a finding about a part that could not be checked."""
-    return Finding(part, State.UNKNOWN, message, remedy)
+    return DoctorFinding(part, State.UNKNOWN, message, remedy)

@@ -6,20 +6,20 @@ import uuid
 from typing import TYPE_CHECKING
 
 from mldiagnostics_api.injection import InjectionSettings, trial_pod, trial_result
-from mldiagnostics_api.matching import MatchReason, explain
 from mldiagnostics_api.names import OPT_IN_LABEL
-from mldiagnostics_kube.apiserver import NOT_PERMITTED, ClusterError, path_to
+from mldiagnostics_api.workloads.matching import MatchReason, explain
+from mldiagnostics_kube.client.apiserver import NOT_PERMITTED, ClusterError, path_to
 
 from mldiagnostics_cli.doctor.finding import broken, fine, unknown
 
 if TYPE_CHECKING:
     from mldiagnostics_cli.cluster.connection import Cluster
-    from mldiagnostics_cli.doctor.finding import Finding
+    from mldiagnostics_cli.doctor.finding import DoctorFinding
 
 __all__ = ["check_injection", "check_labels"]
 
 
-async def check_labels(cluster: Cluster) -> list[Finding]:
+async def check_labels(cluster: Cluster) -> list[DoctorFinding]:
     """Return which workloads of the namespace are runs. Raises `ClusterError`."""
     namespace = cluster.namespace
     read = await cluster.client.get(path_to("", "v1", "namespaces", name=namespace), metadata_only=True)
@@ -30,7 +30,7 @@ async def check_labels(cluster: Cluster) -> list[Finding]:
     return [fine("labels", explanation.message)]
 
 
-async def check_injection(cluster: Cluster) -> list[Finding]:
+async def check_injection(cluster: Cluster) -> list[DoctorFinding]:
     """Create a labelled pod as a dry run and look for its run. Raises `ClusterError`."""
     path = path_to("", "v1", "pods", namespace=cluster.namespace)
     body = trial_pod(f"mldiag-doctor-{uuid.uuid4().hex}")

@@ -12,7 +12,7 @@ from mldiagnostics_cli.doctor.finding import broken, fine
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from mldiagnostics_cli.doctor.finding import Finding
+    from mldiagnostics_cli.doctor.finding import DoctorFinding
 
     Object = Mapping[str, Any]
 
@@ -38,7 +38,7 @@ OLDEST_KUBERNETES = (1, 32)
 EXPIRES_SOON_S = 7 * 86_400
 
 
-def version_finding(version: Object, cluster: str) -> Finding:
+def version_finding(version: Object, cluster: str) -> DoctorFinding:
     """Return the verdict about the version of the API server."""
     name = str(version.get("gitVersion", "of unknown version"))
     match = re.match(r"v(\d+)\.(\d+)", name)
@@ -48,7 +48,7 @@ def version_finding(version: Object, cluster: str) -> Finding:
     return fine("cluster", f"{cluster}: Kubernetes {name}")
 
 
-def definition_finding(kind: str, definition: Object, served: Object | None) -> Finding:
+def definition_finding(kind: str, definition: Object, served: Object | None) -> DoctorFinding:
     """Return the verdict about a custom resource.
 
     Args:
@@ -79,7 +79,7 @@ def missing_fields(wanted: Object, served: Object, path: str = "") -> Iterator[s
             yield from missing_fields(schema, found, place)
 
 
-def deployment_finding(part: str, deployments: Sequence[Object], own_version: str) -> Finding:
+def deployment_finding(part: str, deployments: Sequence[Object], own_version: str) -> DoctorFinding:
     """Return the verdict about the Deployments of operator or webhook.
 
     Args:
@@ -106,7 +106,7 @@ def deployment_finding(part: str, deployments: Sequence[Object], own_version: st
     return fine(part, message)
 
 
-def certificate_finding(configuration: Object, now: float) -> Finding:
+def certificate_finding(configuration: Object, now: float) -> DoctorFinding:
     """Return the verdict about the authorities by which the API server checks the webhook.
 
     Args:
@@ -135,7 +135,7 @@ def certificate_finding(configuration: Object, now: float) -> Finding:
     return fine("certificate", f"{name}: its authority is valid for {left_s / 86_400:.0f} days")
 
 
-def endpoint_finding(part: str, service: str, slices: Sequence[Object]) -> Finding:
+def endpoint_finding(part: str, service: str, slices: Sequence[Object]) -> DoctorFinding:
     """Return the verdict about the endpoints of a Service."""
     endpoints = [endpoint for each in slices for endpoint in each.get("endpoints") or ()]
     ready = sum((endpoint.get("conditions") or {}).get("ready") is not False for endpoint in endpoints)

@@ -19,7 +19,7 @@ from mldiagnostics_cli.doctor.finding import broken, fine, unknown
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mldiagnostics_cli.doctor.finding import Finding
+    from mldiagnostics_cli.doctor.finding import DoctorFinding
 
 __all__ = ["check_installation", "check_storage"]
 
@@ -27,7 +27,7 @@ MEMBERS = ("mldiagnostics", "mldiagnostics-api", "mldiagnostics-kube")
 """Distributions of the same version as the command line."""
 
 
-def check_installation() -> Iterator[Finding]:
+def check_installation() -> Iterator[DoctorFinding]:
     """Check the versions of the command line's parts, and whether XProf is installed."""
     own = version("mldiagnostics-cli")
     others = {name: version(name) for name in MEMBERS}
@@ -40,7 +40,7 @@ def check_installation() -> Iterator[Finding]:
     yield _xprof()
 
 
-def check_storage(storage: str, *, is_given: bool) -> Finding:
+def check_storage(storage: str, *, is_given: bool) -> DoctorFinding:
     """Write and delete a small file in the root of the runs.
 
     Args:
@@ -63,7 +63,7 @@ def check_storage(storage: str, *, is_given: bool) -> Finding:
     return fine("storage", f"{storage}: a file was written and deleted")
 
 
-def _xprof() -> Finding:
+def _xprof() -> DoctorFinding:
     scripts = Path(sysconfig.get_path("scripts"))
     beside = scripts / "xprof"
     program = str(beside) if beside.is_file() else shutil.which("xprof")

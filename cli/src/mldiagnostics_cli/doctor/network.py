@@ -9,7 +9,7 @@ from mldiagnostics_cli.doctor.finding import broken, fine, unknown
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mldiagnostics_cli.doctor.finding import Finding
+    from mldiagnostics_cli.doctor.finding import DoctorFinding
 
     Object = Mapping[str, Any]
 
@@ -18,7 +18,7 @@ __all__ = ["network_finding", "selects"]
 OPERATOR_NAME = "mldiagnostics-connection-operator"
 
 
-def network_finding(pod: Object, port: int, policies: Sequence[Object], operator_namespace: str) -> Finding:
+def network_finding(pod: Object, port: int, policies: Sequence[Object], operator_namespace: str) -> DoctorFinding:
     """Return the verdict about the way from the operator to a port of a pod.
 
     Args:

@@ -11,9 +11,9 @@ from mldiagnostics.capture.model import Target
 from mldiagnostics.capture.profiler_client import ProfilerClient
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.names import DEFAULT_PORT, RUN_LABEL, RunConditionType
-from mldiagnostics_api.pods import PodView
 from mldiagnostics_api.resources import RUNS
-from mldiagnostics_kube.apiserver import ClusterError, path_to
+from mldiagnostics_api.workloads.pods import PodView
+from mldiagnostics_kube.client.apiserver import ClusterError, path_to
 
 from mldiagnostics_cli.cluster.objects import read_object
 from mldiagnostics_cli.cluster.port_forward import PodPort, forwarded
@@ -25,7 +25,7 @@ from mldiagnostics_cli.injection.reading import explain_object
 if TYPE_CHECKING:
     from mldiagnostics_cli.cluster.connection import Cluster
     from mldiagnostics_cli.cluster.objects import ObjectName
-    from mldiagnostics_cli.doctor.finding import Finding
+    from mldiagnostics_cli.doctor.finding import DoctorFinding
 
     Object = dict[str, Any]
 
@@ -57,7 +57,7 @@ async def choose_pod(cluster: Cluster, name: ObjectName) -> Object:
     return {**first, "apiVersion": "v1", "kind": "Pod"}
 
 
-async def check_pod_injection(cluster: Cluster, name: ObjectName, pod: Object) -> list[Finding]:
+async def check_pod_injection(cluster: Cluster, name: ObjectName, pod: Object) -> list[DoctorFinding]:
     """Check whether a pod has a run. Raises `ClusterError`."""
     explanation = await explain_object(cluster, name, pod)
     part = f"run of {explanation.object.partition('/')[2]}"
@@ -67,14 +67,14 @@ async def check_pod_injection(cluster: Cluster, name: ObjectName, pod: Object) -
     return [broken(part, explanation.message, remedy)]
 
 
-async def check_pod_network(cluster: Cluster, pod: Object, operator_namespace: str) -> list[Finding]:
+async def check_pod_network(cluster: Cluster, pod: Object, operator_namespace: str) -> list[DoctorFinding]:
     """Check the NetworkPolicies around a pod. Raises `ClusterError`."""
     path = path_to("networking.k8s.io", "v1", "networkpolicies", namespace=cluster.namespace)
     policies: list[Object] = await cluster.client.items(path, lambda policy: policy)
     return [network_finding(pod, _port(pod), policies, operator_namespace)]
 
 
-async def check_pod_port(cluster: Cluster, pod: Object) -> list[Finding]:
+async def check_pod_port(cluster: Cluster, pod: Object) -> list[DoctorFinding]:
     """Ask the profiler server of a pod what it can, through the API server. Raises `ClusterError`."""
     view, port = PodView.of(pod), _port(pod)
     part = "profiler"
@@ -105,7 +105,7 @@ async def check_pod_port(cluster: Cluster, pod: Object) -> list[Finding]:
     return [broken(part, message, "upgrade jaxlib to 0.9 or later, or capture with --allow-old-server")]
 
 
-async def check_pod_reports(cluster: Cluster, pod: Object) -> list[Finding]:
+async def check_pod_reports(cluster: Cluster, pod: Object) -> list[DoctorFinding]:
     """Check what the run of a pod reports to the control plane. Raises `ClusterError`."""
     label = (pod["metadata"].get("labels") or {}).get(RUN_LABEL)
     part = "reports"
@@ -118,7 +118,7 @@ async def check_pod_reports(cluster: Cluster, pod: Object) -> list[Finding]:
     return [_condition(runs[0], kind) for kind in (RunConditionType.REPORTING, RunConditionType.PROFILABLE)]
 
 
-def _condition(run: Object, kind: str) -> Finding:
+def _condition(run: Object, kind: str) -> DoctorFinding:
     conditions = (run.get("status") or {}).get("conditions") or ()
     found = next((each for each in conditions if each["type"] == kind), None)
     part, name = kind.lower(), run["metadata"]["name"]

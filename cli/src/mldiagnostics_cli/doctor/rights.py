@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics_api.names import GROUP
-from mldiagnostics_kube.apiserver import path_to
+from mldiagnostics_kube.client.apiserver import path_to
 
 from mldiagnostics_cli.doctor.finding import broken, fine
 
 if TYPE_CHECKING:
     from mldiagnostics_cli.cluster.connection import Cluster
-    from mldiagnostics_cli.doctor.finding import Finding
+    from mldiagnostics_cli.doctor.finding import DoctorFinding
 
 __all__ = ["check_rights"]
 
@@ -52,12 +52,12 @@ PURPOSES = (
 )
 
 
-async def check_rights(cluster: Cluster) -> list[Finding]:
+async def check_rights(cluster: Cluster) -> list[DoctorFinding]:
     """Return a finding for each use. Raises `ClusterError`."""
     return list(await asyncio.gather(*(_check(cluster, purpose) for purpose in PURPOSES)))
 
 
-async def _check(cluster: Cluster, purpose: _Purpose) -> Finding:
+async def _check(cluster: Cluster, purpose: _Purpose) -> DoctorFinding:
     allowed = await asyncio.gather(*(_may(cluster, *right) for right in purpose.rights))
     lacking = [right for right, may in zip(purpose.rights, allowed, strict=True) if not may]
     part = f"right to {purpose.use}"

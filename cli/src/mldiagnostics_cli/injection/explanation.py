@@ -7,9 +7,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics_api.injection import Injection, InjectionSettings, OwnersUnknown, decide
-from mldiagnostics_api.matching import MatchReason, explain
 from mldiagnostics_api.names import EXEMPT_NAMESPACE_LABEL, INJECTION_ANNOTATION, OPT_IN_LABEL, RUN_ANNOTATION
-from mldiagnostics_api.owners import run_of
+from mldiagnostics_api.workloads.matching import MatchReason, explain
+from mldiagnostics_api.workloads.owners import run_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.text.terminal import printable
 from mldiagnostics_api.injection import OwnersUnknown
-from mldiagnostics_api.owners import ObjectReference
 from mldiagnostics_api.resources import RUNS
-from mldiagnostics_kube.apiserver import ClusterError, path_to
+from mldiagnostics_api.workloads.owners import ObjectReference
+from mldiagnostics_kube.client.apiserver import ClusterError, path_to
 
 from mldiagnostics_cli.cluster.connection import connect
 from mldiagnostics_cli.cluster.objects import ObjectName, owners_of, read_object

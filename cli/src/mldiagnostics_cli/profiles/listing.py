@@ -14,9 +14,9 @@ from mldiagnostics_cli.table import TableColumn
 from mldiagnostics_cli.values import DASH, age, size
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from mldiagnostics.runs import SessionRow
+    from mldiagnostics.runs import RunRow, SessionRow
 
     from mldiagnostics_cli.commands.source_options import SourceChoice
     from mldiagnostics_cli.runs.source import RunSource
@@ -36,28 +36,36 @@ def show_sessions(choice: SourceChoice, references: Sequence[str], output: Outpu
         StoreError: The files cannot be listed.
     """
     with opened(choice, references) as source:
-        rows = [row for each in references for row in find_sessions(source, each)] if references else _of_all(source)
+        runs = {} if references else _runs_of_all(source)
+        rows = [row for each in references for row in find_sessions(source, each)]
+        rows += [session for session, _ in runs.values()]
         place = ", ".join(references) or source.place
     if not rows and output in {OutputFormat.TABLE, OutputFormat.WIDE}:
         note(f"No profile sessions in {place}.")
         return
     show_rows(
         sorted(rows, key=lambda row: (row.t or 0.0, row.url)),
-        columns(time.time()),
+        columns(time.time(), {url: _name(run) for url, (_, run) in runs.items()}),
         output,
         name=lambda row: row.url,
         document=lambda row: row.to_json(),
     )
 
 
-def columns(now: float) -> list[TableColumn[SessionRow]]:
-    """Return the columns of a table of sessions, as of `now` in Unix seconds."""
+def columns(now: float, runs: Mapping[str, str] | None = None) -> list[TableColumn[SessionRow]]:
+    """Return the columns of a table of sessions.
+
+    Args:
+        now: Current time in Unix seconds.
+        runs: Names of the runs by the URLs of their sessions, if they are several.
+    """
     return [
+        TableColumn("RUN", lambda row: (runs or {}).get(row.url, DASH), is_optional=True),
         TableColumn("SESSION", lambda row: row.name),
         TableColumn("KIND", lambda row: row.kind),
-        TableColumn("HOSTS", lambda row: str(len(row.hosts)) if row.files else DASH, is_number=True),
-        TableColumn("SIZE", lambda row: size(row.bytes) if row.files else DASH, is_number=True),
-        TableColumn("STEP", lambda row: DASH if row.step is None else str(row.step), is_number=True),
+        TableColumn("HOSTS", lambda row: str(len(row.hosts)) if row.files else DASH, is_number=True, is_optional=True),
+        TableColumn("SIZE", lambda row: size(row.bytes) if row.files else DASH, is_number=True, is_optional=True),
+        TableColumn("STEP", lambda row: DASH if row.step is None else str(row.step), is_number=True, is_optional=True),
         TableColumn("AGE", lambda row: age(now - row.t) if row.t else DASH, is_number=True),
         TableColumn("TARGETS", _targets, is_wide=True),
         TableColumn("OBJECT", lambda row: row.object or DASH, is_wide=True),
@@ -69,7 +77,13 @@ def _targets(row: SessionRow) -> str:
     return ", ".join(f"{number} {state}" for state, number in sorted((row.targets or {}).items())) or DASH
 
 
-def _of_all(source: RunSource) -> list[SessionRow]:
+def _runs_of_all(source: RunSource) -> dict[str, tuple[SessionRow, RunRow]]:
+    """Return the sessions of all runs by their URLs, each with its run."""
     runs = [row for row in source.rows(RunFilter()) if row.sessions != ()]
     with ThreadPoolExecutor(PARALLEL_LISTS) as workers:
-        return [row for rows in workers.map(source.stored_profiles, runs) for row in rows]
+        stored = zip(runs, workers.map(source.stored_profiles, runs), strict=True)
+        return {session.url: (session, run) for run, sessions in stored for session in sessions}
+
+
+def _name(run: RunRow) -> str:
+    return "/".join(filter(None, (run.namespace, run.name or run.run_id)))

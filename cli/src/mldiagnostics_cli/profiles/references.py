@@ -92,7 +92,7 @@ def _meant(source: RunSource, reference: str) -> RunRow | str:
         return location
     if not path.is_dir():
         return source.find(location)
-    return find(str(path.parent), str(path)) if (path / RUN_RECORD).is_file() else absolute_location(location)
+    return find(str(path.parent), str(path)).row if (path / RUN_RECORD).is_file() else absolute_location(location)
 
 
 def _run_of(reference: str) -> str:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 from mldiagnostics.layout import PROFILE_DIR, TRACE_SUFFIX
 from mldiagnostics.runs import sessions
-from mldiagnostics_kube.operator_policy import default_root
-from mldiagnostics_kube.operator_volume import copy_from_volume, extract
+from mldiagnostics_kube.installation.operator_policy import default_root
+from mldiagnostics_kube.installation.operator_volume import copy_from_volume, extract
 
 from mldiagnostics_cli.output import note
 from mldiagnostics_cli.sources import is_on_volume

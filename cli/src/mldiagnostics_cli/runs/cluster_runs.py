@@ -7,21 +7,22 @@ from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.runs import goodput, series
+from mldiagnostics.runs import series, with_goodput
+from mldiagnostics.runs.reference import NamedRun, meant_runs
 from mldiagnostics_api.names import RUN_LABEL
-from mldiagnostics_api.pods import PodView
 from mldiagnostics_api.resources import RUNS
-from mldiagnostics_api.run_hosts import hosts_of
-from mldiagnostics_api.run_names import run_label
-from mldiagnostics_api.run_row import attempts_of, run_row_of, sessions_of
-from mldiagnostics_kube.apiserver import ClusterError, NotFound, path_to
+from mldiagnostics_api.runs.hosts import hosts_of
+from mldiagnostics_api.runs.names import run_label
+from mldiagnostics_api.runs.row import attempts_of, run_row_of, sessions_of
+from mldiagnostics_api.workloads.pods import PodView
+from mldiagnostics_kube.client.apiserver import ClusterError, NotFound, path_to
 from typing_extensions import override
 
 from mldiagnostics_cli.cluster.connection import connect
 from mldiagnostics_cli.runs.cluster_files import fetched_run, fetched_session, stored_sessions
-from mldiagnostics_cli.runs.deletion import DeletableRun
 from mldiagnostics_cli.runs.file_runs import PLOT_POINTS
-from mldiagnostics_cli.runs.source import RunSource
+from mldiagnostics_cli.runs.source import DeletableRun, RunSource
+from mldiagnostics_cli.sources import several
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator, Mapping, Sequence
@@ -39,17 +40,17 @@ __all__ = ["ClusterRuns", "find_run_object", "open_cluster_runs"]
 
 T = TypeVar("T")
 
-_SHOWN = 5
-"""So many of the possible runs are named in a message."""
 _BUCKET = "gs://"
+_FINAL = ("Completed", "Failed")
 
 
-async def find_run_object(cluster: Cluster, run: str) -> Body:
+async def find_run_object(cluster: Cluster, run: str, *, shortest_prefix: int = 1) -> Body:
     """Return the MLRun that a user means.
 
     Args:
         cluster: The cluster.
         run: Name of the MLRun, id of the run or its beginning, or name of the run or of its workload.
+        shortest_prefix: Characters that the beginning of an id has at least.
 
     Raises:
         ConfigurationError: No run or several runs are meant.
@@ -61,16 +62,14 @@ async def find_run_object(cluster: Cluster, run: str) -> Body:
         except NotFound:
             pass
     bodies = await cluster.client.items(path_to(*RUNS.gvr, namespace=cluster.scope), dict)
-    found = _meant(bodies, run)
+    found = _meant(bodies, run, shortest_prefix)
     if not found:
         raise ConfigurationError(
             f"{run}: no run in {cluster.place} has this name, or an id that starts so; `mldiag runs list -A` shows the "
             "runs of all namespaces"
         )
     if len(found) > 1:
-        shown = ", ".join(_object_name(each) for each in found[:_SHOWN])
-        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        raise ConfigurationError(f"{run}: {len(found)} runs in {cluster.place} are meant: {shown}{more}; give one name")
+        raise several(run, cluster.place, [_object_name(each) for each in found], "give one name")
     return found[0]
 
 
@@ -105,8 +104,8 @@ class ClusterRuns(RunSource):
         return sorted(rows, key=lambda row: (-(row.created or 0.0), row.run_id))[: wanted.limit]
 
     @override
-    def find(self, run: str) -> RunRow:
-        return self._row(self._wait(find_run_object(self._cluster, run)))
+    def find(self, run: str, *, shortest_prefix: int = 1) -> RunRow:
+        return self._row(self._wait(find_run_object(self._cluster, run, shortest_prefix=shortest_prefix)))
 
     @override
     def again(self, row: RunRow) -> RunRow:
@@ -149,11 +148,10 @@ class ClusterRuns(RunSource):
         return dict((self._body(row).get("status") or {}).get("metrics") or {})
 
     @override
-    def goodput(self, row: RunRow) -> float | None:
-        if row.goodput is not None or not _is_readable(row):
-            return row.goodput
-        report = goodput(row)
-        return report.cumulative.goodput if report else None
+    def accounted(self, rows: Sequence[RunRow]) -> list[RunRow]:
+        if len(rows) > 1:
+            return list(rows)
+        return [with_goodput(row) if row.goodput is None and _is_readable(row) else row for row in rows]
 
     @override
     def deletable(self, row: RunRow) -> DeletableRun:
@@ -182,16 +180,31 @@ class ClusterRuns(RunSource):
             raise self._cluster.failure(error) from error
 
 
-def _meant(bodies: Sequence[Body], run: str) -> list[Body]:
-    """Return the runs that a name means: by the most exact way that finds any."""
-    rows = [(body, run_row_of(body)) for body in bodies]
-    ways = (
-        lambda body, row: run in {_object_name(body), row.run_id},
-        lambda _, row: row.run_id.startswith(run),
-        lambda _, row: run in {row.name, (row.workload or {}).get("name")},
-    )
-    found = ([body for body, row in rows if is_meant(body, row)] for is_meant in ways)
-    return next(filter(None, found), [])
+def _meant(bodies: Sequence[Body], run: str, shortest_prefix: int) -> list[Body]:
+    """Return the runs that a word can mean."""
+    # The object of a run that pods reported does not count beside that of their workload.
+    ordered = sorted(bodies, key=lambda body: "workloadRef" in (body.get("spec") or {}))
+    rows = {(row.namespace, row.run_id): (row, body) for body in ordered for row in [run_row_of(body)]}
+    current = _current([row for row, _ in rows.values()])
+    named = [(_named(body, row, is_current=row in current), body) for row, body in rows.values()]
+    found = meant_runs(run, [each for each, _ in named], shortest_prefix=shortest_prefix)
+    return [body for each, body in named if each in found]
+
+
+def _current(rows: Sequence[RunRow]) -> list[RunRow]:
+    """Return the run that goes on, else the newest one, of each workload: it may have been made again."""
+    current: dict[tuple[str, object], RunRow] = {}
+    for row in sorted(rows, key=lambda row: (row.phase not in _FINAL, row.created or 0.0)):
+        workload = row.workload or {}
+        current[row.namespace, (workload.get("kind"), workload.get("name")) if workload else row.run_id] = row
+    return list(current.values())
+
+
+def _named(body: Body, row: RunRow, *, is_current: bool) -> NamedRun:
+    """Return the words that mean a run; only a current one has the name of its workload."""
+    names = {row.name, str((row.workload or {}).get("name") or "")} if is_current else set[str]()
+    aliases = (body.get("status") or {}).get("aliases") or ()
+    return NamedRun(row.run_id, frozenset(names.union(aliases)), _object_name(body))
 
 
 def _object_name(body: Body) -> str:

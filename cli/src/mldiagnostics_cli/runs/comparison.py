@@ -39,7 +39,6 @@ class _ComparedRun:
     settings: Mapping[str, Any]
     curves: Mapping[str, MetricSeries]
     last_metrics: Mapping[str, float]
-    goodput: float | None
 
     @property
     def title(self) -> str:
@@ -103,7 +102,8 @@ def _read(source: RunSource, row: RunRow, rank: int) -> _ComparedRun:
         device = "" if curve.device is None else f" device={curve.device}"
         curves[f"{curve.metric}{labels}{device}"] = curve
     last = {name: curve.value[-1] for name, curve in curves.items() if curve.value}
-    return _ComparedRun(row, flattened(configs(row)), curves, {**source.last_metrics(row), **last}, source.goodput(row))
+    [row] = source.accounted([row])
+    return _ComparedRun(row, flattened(configs(row)), curves, {**source.last_metrics(row), **last})
 
 
 def _page(compared: Sequence[_ComparedRun], metrics: Sequence[str]) -> Iterator[str]:
@@ -134,7 +134,7 @@ def _lines(compared: Sequence[_ComparedRun], now: float) -> Iterator[tuple[str, 
     yield "step", each(lambda run: DASH if run.row.step is None else str(run.row.step))
     yield "step time", each(lambda run: duration(run.row.step_time_s))
     yield "elapsed", each(lambda run: age(elapsed_s(run.row, now)))
-    yield "goodput %", each(lambda run: percent(run.goodput))
+    yield "goodput %", each(lambda run: percent(run.row.goodput))
     for key, values in _differences(compared).items():
         yield f"config {key}", [DASH if value is None else str(value) for value in values]
     for name in sorted({name for run in compared for name in run.last_metrics}):
@@ -151,7 +151,7 @@ def _differences(compared: Sequence[_ComparedRun]) -> dict[str, list[Any]]:
 def _document(compared: Sequence[_ComparedRun], metrics: Sequence[str]) -> dict[str, Any]:
     names = sorted({name for run in compared for name in run.last_metrics})
     document: dict[str, Any] = {
-        "runs": [run.row.to_json() | {"goodput": run.goodput} for run in compared],
+        "runs": [run.row.to_json() for run in compared],
         "configs": finite(_differences(compared)),
         "lastMetrics": finite({name: [run.last_metrics.get(name) for run in compared] for name in names}),
     }

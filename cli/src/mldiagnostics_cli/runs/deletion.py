@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
+from mldiagnostics.runs.reference import DELETION_PREFIX
 
 from mldiagnostics_cli.exit_codes import FAILED, PARTIAL
 from mldiagnostics_cli.output import is_terminal, note, show_rows
@@ -15,33 +15,14 @@ from mldiagnostics_cli.table import TableColumn
 from mldiagnostics_cli.values import DASH, size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from mldiagnostics.runs import RunRow
+    from collections.abc import Sequence
 
     from mldiagnostics_cli.commands.options import OutputFormat
-    from mldiagnostics_cli.runs.source import RunSource
+    from mldiagnostics_cli.runs.source import DeletableRun, RunSource
 
-__all__ = ["DeletableRun", "delete_runs"]
+__all__ = ["delete_runs"]
 
 _RUNNING = frozenset({"Pending", "Active"})
-
-
-@dataclass(frozen=True, slots=True)
-class DeletableRun:
-    """A run with its deletion.
-
-    Args:
-        row: The run.
-        delete: Deletes it; raises `MLDiagnosticsError`.
-        files: Number of its files; None for an MLRun, whose deletion keeps them.
-        bytes: Size of the files.
-    """
-
-    row: RunRow
-    delete: Callable[[], None]
-    files: int | None = None
-    bytes: int | None = None
 
 
 def delete_runs(
@@ -52,7 +33,8 @@ def delete_runs(
     Raises:
         ConfigurationError: A run does not exist or is running, or nobody can confirm. Nothing is deleted then.
     """
-    chosen = {(row.directory, row.run_id): row for row in map(source.find, runs)}
+    meant = (source.find(run, shortest_prefix=DELETION_PREFIX) for run in runs)
+    chosen = {(row.directory, row.run_id): row for row in meant}
     running = [row for row in chosen.values() if row.phase in _RUNNING]
     if running and not force:
         first = running[0]

@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.goodput.render.words import duration, percent
+from mldiagnostics.goodput.render.words import duration
 from mldiagnostics.runs import configs
+from mldiagnostics.runs.waiting import waiting_files
 from mldiagnostics.text.terminal import printable
 
 from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.output import has_colour, is_terminal, show, show_document, terminal_width
 from mldiagnostics_cli.plot import HEIGHT, plot
-from mldiagnostics_cli.runs.listing import elapsed_s, phase_text
+from mldiagnostics_cli.runs.listing import elapsed_s, goodput_text, phase_text
 from mldiagnostics_cli.table import PHASE_COLOURS, TableColumn, painted, table
 from mldiagnostics_cli.values import DASH, age, moment, number, size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from mldiagnostics.runs import AttemptRow, MetricSeries, RankRow, RunRow, SessionRow
 
@@ -67,6 +68,7 @@ def show_run(source: RunSource, run: str, query: DetailQuery, output: OutputForm
     if output is OutputFormat.NAME:
         show(row.run_id)
         return
+    [row] = source.accounted([row])
     with_hosts = query.with_hosts or output is OutputFormat.WIDE
     detail = _RunDetail(
         row,
@@ -111,7 +113,7 @@ def _page(detail: _RunDetail, now: float) -> Iterator[str]:
     for name, text in _facts(detail.row, now):
         yield f"{name:12}{printable(text)}".rstrip() if name != "phase" else f"{name:12}{_phase(text)}"
     limit = width if is_terminal() else None
-    if len(detail.attempts) > 1:
+    if len(detail.attempts) > 1 or any(attempt.cause for attempt in detail.attempts):
         yield from ("", *table(detail.attempts, _ATTEMPTS, width=limit, colour=has_colour()))
     if detail.profiles:
         yield from ("", *table(detail.profiles, _PROFILES, width=limit))
@@ -136,13 +138,24 @@ def _facts(row: RunRow, now: float) -> Iterator[tuple[str, str]]:
         "workload": _workload_text(row),
         "step": _step_text(row),
         "ranks": _ranks_text(row),
-        "started": "" if row.created is None else f"{moment(row.created)}, {age(now - row.created)} ago",
+        "created" if row.phase == "Pending" else "started": ""
+        if row.created is None
+        else f"{moment(row.created)}, {age(now - row.created)} ago",
         "ended": "" if row.ended is None else f"{moment(row.ended)}, after {age(elapsed_s(row, now))}",
-        "goodput": "" if row.goodput is None else f"{percent(row.goodput)} %",
+        "goodput": "" if row.goodput is None else goodput_text(row),
+        "dropped": counts_text(row.drops),
+        "warnings": counts_text(row.complaints),
+        "waiting": waiting_files(row) if row.document else "",
         "files": row.directory,
         "page": row.url or "",
     }
     return ((name, text) for name, text in facts.items() if text)
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """Return numbers by name, the largest first."""
+    ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    return ", ".join(f"{count} {name}" for name, count in ordered)
 
 
 def _workload_text(row: RunRow) -> str:
@@ -169,13 +182,14 @@ def _hosts(now: float) -> list[TableColumn[RankRow]]:
     return [
         TableColumn("RANK", lambda host: str(host.rank), is_number=True),
         TableColumn("HOST", lambda host: host.host or DASH),
-        TableColumn("NODE", lambda host: host.node or DASH),
+        TableColumn("NODE", lambda host: host.node or DASH, is_optional=True),
         TableColumn("PHASE", lambda host: f"{host.phase} ({host.reason})" if host.reason else host.phase,
                     colours=PHASE_COLOURS),
-        TableColumn("STEP", lambda host: DASH if host.step is None else str(host.step), is_number=True),
-        TableColumn("STEP-TIME", lambda host: duration(host.step_time_s), is_number=True),
+        TableColumn("STEP", lambda host: DASH if host.step is None else str(host.step), is_number=True,
+                    is_optional=True),
+        TableColumn("STEP-TIME", lambda host: duration(host.step_time_s), is_number=True, is_optional=True),
         TableColumn("LAST-SEEN", lambda host: DASH if host.heartbeat is None else age(now - host.heartbeat),
-                    is_number=True),
+                    is_number=True, is_optional=True),
     ]  # fmt: skip
 
 
@@ -183,14 +197,24 @@ _ATTEMPTS: list[TableColumn[AttemptRow]] = [
     TableColumn("ATTEMPT", lambda attempt: DASH if attempt.attempt is None else str(attempt.attempt), is_number=True),
     TableColumn("STARTED", lambda attempt: moment(attempt.started)),
     TableColumn("ENDED", lambda attempt: moment(attempt.ended)),
+    TableColumn("START-UP", lambda attempt: duration(attempt.start_up), is_number=True, is_optional=True),
     TableColumn("PHASE", lambda attempt: attempt.phase, colours=PHASE_COLOURS),
+    TableColumn(
+        "CAUSE",
+        lambda attempt: ": ".join(filter(None, (attempt.cause, attempt.cause_message))) or DASH,
+        is_optional=True,
+    ),
     TableColumn("REASON", lambda attempt: ": ".join(filter(None, (attempt.reason, attempt.message))) or DASH),
 ]
 
 _PROFILES: list[TableColumn[SessionRow]] = [
     TableColumn("PROFILE", lambda profile: profile.name),
     TableColumn("KIND", lambda profile: profile.kind),
-    TableColumn("HOSTS", lambda profile: str(len(profile.files)) if profile.files else DASH, is_number=True),
-    TableColumn("SIZE", lambda profile: size(profile.bytes) if profile.files else DASH, is_number=True),
+    TableColumn(
+        "HOSTS", lambda profile: str(len(profile.files)) if profile.files else DASH, is_number=True, is_optional=True
+    ),
+    TableColumn(
+        "SIZE", lambda profile: size(profile.bytes) if profile.files else DASH, is_number=True, is_optional=True
+    ),
     TableColumn("TIME", lambda profile: moment(profile.t)),
 ]

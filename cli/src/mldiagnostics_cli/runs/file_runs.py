@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.errors import ConfigurationError, LogUnreadable
 from mldiagnostics.layout import RUN_RECORD
-from mldiagnostics.runs import attempt_rows, goodput, list_runs, ranks, series, sessions
+from mldiagnostics.locations import local_path
+from mldiagnostics.runs import attempt_rows, list_runs, ranks, series, sessions, with_goodput
 from mldiagnostics.store import open_store
 from typing_extensions import override
 
-from mldiagnostics_cli.runs.deletion import DeletableRun
-from mldiagnostics_cli.runs.source import RunSource
+from mldiagnostics_cli.runs.source import DeletableRun, RunSource
 from mldiagnostics_cli.sources import check_root, find, is_on_volume
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from mldiagnostics.runs import AttemptRow, MetricSeries, RankRow, RunRow, SessionRow
+    from mldiagnostics.runs.run_record import RecordedRun
     from mldiagnostics.store import Store
 
     from mldiagnostics_cli.runs.run_filter import RunFilter
@@ -30,6 +31,9 @@ __all__ = ["PLOT_POINTS", "FileRuns"]
 
 PARALLEL_DELETES = 32
 """Requests to a bucket at a time, as many as the read model has."""
+
+MAX_ACCOUNTED_BYTES: Final = 64 * 2**20
+"""Records of a run whose goodput is computed for lists and pages: about two seconds of work."""
 
 PLOT_POINTS: Final = 1000
 """Points that are kept of a curve: more than the columns of a terminal."""
@@ -40,6 +44,10 @@ class FileRuns(RunSource):
 
     def __init__(self, storage: str) -> None:
         self._storage = storage
+        self._ranks: dict[str, list[RankRow]] = {}
+        """Processes as of the moment when their run was read, by its directory."""
+        self._goodput: dict[str, tuple[float, float | None]] = {}
+        """End and goodput of runs that have ended, by directory."""
 
     @property
     @override
@@ -61,12 +69,12 @@ class FileRuns(RunSource):
         return rows
 
     @override
-    def find(self, run: str) -> RunRow:
-        return find(self._storage, run)
+    def find(self, run: str, *, shortest_prefix: int = 1) -> RunRow:
+        return self._kept(find(self._storage, run, shortest_prefix=shortest_prefix))
 
     @override
     def again(self, row: RunRow) -> RunRow:
-        return find(self._storage, row.directory)
+        return self._kept(find(self._storage, row.directory))
 
     @override
     def attempts(self, row: RunRow) -> list[AttemptRow]:
@@ -94,7 +102,7 @@ class FileRuns(RunSource):
 
     @override
     def hosts(self, row: RunRow) -> list[RankRow]:
-        return ranks(row)
+        return self._ranks[row.directory] if row.directory in self._ranks else ranks(row)
 
     @override
     def curves(self, row: RunRow, metrics: Sequence[str] | None, *, rank: int) -> list[MetricSeries]:
@@ -105,9 +113,26 @@ class FileRuns(RunSource):
         return {}
 
     @override
-    def goodput(self, row: RunRow) -> float | None:
-        report = goodput(row)
-        return report.cumulative.goodput if report else None
+    def accounted(self, rows: Sequence[RunRow]) -> list[RunRow]:
+        if len(rows) > 1 and local_path(self._storage) is None:
+            return list(rows)
+        return [self._accounted(row) for row in rows]
+
+    def _kept(self, run: RecordedRun) -> RunRow:
+        self._ranks[run.row.directory] = run.ranks
+        return run.row
+
+    def _accounted(self, row: RunRow) -> RunRow:
+        """Return a run with its goodput; that of a run that has ended is computed once."""
+        if (known := self._goodput.get(row.directory)) is not None and known[0] == row.ended:
+            return replace(row, goodput=known[1])
+        try:
+            accounted = with_goodput(row, most_bytes=MAX_ACCOUNTED_BYTES)
+        except LogUnreadable:  # `mldiag goodput` says why
+            return row
+        if row.ended is not None:
+            self._goodput[row.directory] = row.ended, accounted.goodput
+        return accounted
 
     @override
     def deletable(self, row: RunRow) -> DeletableRun:

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from mldiagnostics.runs import AttemptRow, MetricSeries, RankRow, RunRow, SessionRow
 
-    from mldiagnostics_cli.runs.deletion import DeletableRun
     from mldiagnostics_cli.runs.run_filter import RunFilter
 
-__all__ = ["RunSource"]
+__all__ = ["DeletableRun", "RunSource"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeletableRun:
+    """A run with its deletion.
+
+    Args:
+        row: The run.
+        delete: Deletes it; raises `MLDiagnosticsError`.
+        files: Number of its files; None for an MLRun, whose deletion keeps them.
+        bytes: Size of the files.
+    """
+
+    row: RunRow
+    delete: Callable[[], None]
+    files: int | None = None
+    bytes: int | None = None
 
 
 class RunSource(Protocol):
@@ -26,8 +43,11 @@ class RunSource(Protocol):
     def rows(self, wanted: RunFilter) -> list[RunRow]:
         """Return the runs of a filter, the newest first."""
 
-    def find(self, run: str) -> RunRow:
-        """Return the run that a user means: by its id, the beginning of it, or its name."""
+    def find(self, run: str, *, shortest_prefix: int = 1) -> RunRow:
+        """Return the run that a user means: by its id, the beginning of it, or its name.
+
+        The beginning of an id has at least `shortest_prefix` characters.
+        """
 
     def again(self, row: RunRow) -> RunRow:
         """Return the run of a row as it is now."""
@@ -56,8 +76,8 @@ class RunSource(Protocol):
     def last_metrics(self, row: RunRow) -> Mapping[str, float]:
         """Return the newest values that are known without the files of a run."""
 
-    def goodput(self, row: RunRow) -> float | None:
-        """Return the productive share of the time of a run, from 0 to 1."""
+    def accounted(self, rows: Sequence[RunRow]) -> list[RunRow]:
+        """Return runs with their goodput, where it can be read without much work."""
 
     def deletable(self, row: RunRow) -> DeletableRun:
         """Return a run with its deletion."""

@@ -31,7 +31,7 @@ def watch_runs(source: RunSource, wanted: RunFilter, output: OutputFormat, *, in
     """Print runs, and a line for each change, until Ctrl-C."""
     changes = _ChangePrinter(output)
     while True:
-        changes.show(source.rows(wanted))
+        changes.show(source.accounted(source.rows(wanted)))
         time.sleep(interval_s)
 
 
@@ -40,7 +40,7 @@ def watch_run(source: RunSource, run: str, output: OutputFormat, *, interval_s: 
     changes = _ChangePrinter(output)
     row = source.find(run)
     while True:
-        changes.show([row])
+        changes.show(source.accounted([row]))
         if row.phase in ENDED:
             raise click.exceptions.Exit(FAILED if row.phase == "Failed" else 0)
         time.sleep(interval_s)

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.layout import RUN_RECORD
 from mldiagnostics.runs.row_values import timestamp
+from mldiagnostics.runs.run_goodput import goodput_log
 from mldiagnostics.store import open_store
 
 from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.output import note, show_rows
 from mldiagnostics_cli.runs.opening import open_source
-from mldiagnostics_cli.sources import find, goodput_log, is_directory
+from mldiagnostics_cli.sources import find, is_directory
 from mldiagnostics_cli.table import TableColumn
 from mldiagnostics_cli.trace.entries import CorruptPart, LogEntry, is_at_least
 from mldiagnostics_cli.trace.events import FOOT, HEAD, TraceEvents
@@ -185,7 +186,7 @@ def _named(source: str) -> str | RunRow | list[Path] | None:
         return logs
     if not path.exists() and path.with_suffix("").suffix + path.suffix and "://" not in source:
         raise ConfigurationError(f"{source}: no such file; give the path of a log, a run, or - for standard input")
-    return find(".", source) if is_directory(source) else None
+    return find(".", source).row if is_directory(source) else None
 
 
 def _is_log(path: Path) -> bool:

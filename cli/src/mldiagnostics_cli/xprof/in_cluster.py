@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_kube.apiserver import NOT_PERMITTED, ClusterError, NotFound
-from mldiagnostics_kube.operator_volume import NAMESPACE, operator_containers
+from mldiagnostics_kube.client.apiserver import NOT_PERMITTED, ClusterError, NotFound
+from mldiagnostics_kube.installation.operator_volume import NAMESPACE, operator_containers
 
 from mldiagnostics_cli.cluster.connection import connect
 from mldiagnostics_cli.cluster.port_forward import forwarded

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_kube.apiserver import Conflict, NotFound, path_to
+from mldiagnostics_kube.client.apiserver import Conflict, NotFound, path_to
 
 from mldiagnostics_cli.cluster.port_forward import PodPort
 from mldiagnostics_cli.xprof.instances import ENDED, FAILED, IDLE, RUNNING, STARTING, XprofInstance

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mldiagnostics_kube.failures import ClusterFailure
+from mldiagnostics_kube.client.failures import ClusterFailure
 
 from mldiagnostics_cli.captures.by_object import capture_in_cluster
 from mldiagnostics_cli.captures.cluster_target import ClusterTarget, TargetNarrowing

@@ -12,8 +12,8 @@ from mldiagnostics_kube.certificates.rotation import RotationRules
 from mldiagnostics_kube.certificates.selfmanaged import CertificateObjects, RotationTiming, SelfManaged
 from mldiagnostics_kube.certificates.serving import ServingCertificate
 from mldiagnostics_kube.certificates.trust import TrustStore
-from mldiagnostics_kube.client import ApiClient
-from mldiagnostics_kube.clock import Clock, utc_now
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.process.clock import Clock, utc_now
 
 __all__ = [
     "CertificateObjects",

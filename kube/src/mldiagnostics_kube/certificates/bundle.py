@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from cryptography import x509
 
-from mldiagnostics_kube.apiserver import path_to
 from mldiagnostics_kube.certificates import pem
+from mldiagnostics_kube.client.apiserver import path_to
 
 Json = Mapping[str, Any]
 

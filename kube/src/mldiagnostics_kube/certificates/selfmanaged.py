@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from mldiagnostics_kube.apiserver import ClusterError, Conflict, NotFound, path_to
 from mldiagnostics_kube.certificates import pem
 from mldiagnostics_kube.certificates.content import SecretContent
 from mldiagnostics_kube.certificates.renewal import with_new_authority, with_new_leaf
 from mldiagnostics_kube.certificates.rotation import RotationRules, RotationStep, decide
 from mldiagnostics_kube.certificates.serving import ServingCertificate
 from mldiagnostics_kube.certificates.trust import TrustObservation, TrustStore, apply, observe
-from mldiagnostics_kube.client import ApiClient
-from mldiagnostics_kube.clock import Clock
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import ClusterError, Conflict, NotFound, path_to
+from mldiagnostics_kube.process.clock import Clock
 
 _log: Final = logging.getLogger(__name__)
 
@@ -127,7 +127,7 @@ class SelfManaged:
         if (leaf := content.leaf) is None:
             return
         if self._serving.load(pem.of_certificates([leaf.certificate]), pem.of_key(leaf.key)):
-            _log.info("ServingCertificate a certificate that is valid until %s", leaf.ends.isoformat())
+            _log.info("Serving a certificate that is valid until %s", leaf.ends.isoformat())
 
     async def _publish(self, trust: TrustStore, stored: Json | None, content: SecretContent) -> bool:
         if stored is None:

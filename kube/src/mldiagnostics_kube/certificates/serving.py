@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics_kube.certificates import pem
-from mldiagnostics_kube.clock import Clock
+from mldiagnostics_kube.process.clock import Clock
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -7,8 +7,8 @@ from typing import Any, Final, Protocol
 
 from cryptography import x509
 
-from mldiagnostics_kube.apiserver import APPLY_PATCH
-from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import APPLY_PATCH
 
 Json = Mapping[str, Any]
 

@@ -6,13 +6,13 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from mldiagnostics_kube.apiserver import NOT_PERMITTED, ClusterError, RequestRejected, Unavailable
-from mldiagnostics_kube.retry import retry
+from mldiagnostics_kube.client.apiserver import NOT_PERMITTED, ClusterError, RequestRejected, Unavailable
+from mldiagnostics_kube.process.retry import retry
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from mldiagnostics_api.pods import PodView
+    from mldiagnostics_api.workloads.pods import PodView
 
 _log: Final = logging.getLogger(__name__)
 

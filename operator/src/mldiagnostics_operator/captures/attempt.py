@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.capture.failures import StoreFailure
 from mldiagnostics.errors import StoreError, StoreUnreachable
+from mldiagnostics_api.captures.request import CaptureRefusal
 from mldiagnostics_api.names import CompleteReason, Phase, RefusalReason
-from mldiagnostics_api.request import CaptureRefusal
-from mldiagnostics_api.run_sessions import capture_sessions
-from mldiagnostics_kube.clock import loop_time
+from mldiagnostics_api.runs.sessions import capture_sessions
+from mldiagnostics_kube.process.clock import loop_time
 
-from mldiagnostics_operator.captures.admission import CaptureClaim, WaitReason
 from mldiagnostics_operator.captures.engine_run import EngineRun
 from mldiagnostics_operator.captures.outcomes import not_captured
 from mldiagnostics_operator.captures.remains import Remains
@@ -28,15 +27,14 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from mldiagnostics.capture.model import Reason
-    from mldiagnostics_api.plan import CapturePlan
+    from mldiagnostics_api.captures.plan import CapturePlan
     from mldiagnostics_api.v1alpha1 import ConnectionStatus, MLDiagnosticsConnection
 
     from mldiagnostics_operator.captures.closing import CaptureCloser
     from mldiagnostics_operator.captures.outcomes import TargetOutcome
     from mldiagnostics_operator.captures.planning import Prepared
-    from mldiagnostics_operator.captures.reporter import CaptureReporter
+    from mldiagnostics_operator.captures.queue.capture_queue import QueueEntry
     from mldiagnostics_operator.captures.services import Services
-    from mldiagnostics_operator.captures.stage import CaptureState
     from mldiagnostics_operator.fair_slots import Slot
 
 _STORE_TIMEOUT_S: Final = 60.0
@@ -49,10 +47,8 @@ class CaptureAttempt:
     Args:
         services: The parts that all captures share.
         connection: The object, as it was when the capture started.
-        reporter: Reports status, events and metrics.
-        closer: Closes the capture.
-        state: The stage of the capture, kept current, and requested stops.
-        arrival: The capture's place in the queue.
+        closer: Closes the capture; has its reporter and its state.
+        entry: The capture's entry in the queue.
         number: Number of the attempt, from 1.
         planned_times: Start and deadline, if an earlier process has announced them for this attempt.
     """
@@ -61,20 +57,17 @@ class CaptureAttempt:
         self,
         services: Services,
         connection: MLDiagnosticsConnection,
-        reporter: CaptureReporter,
         closer: CaptureCloser,
-        state: CaptureState,
+        entry: QueueEntry,
         *,
-        arrival: int,
         number: int = 1,
         planned_times: tuple[datetime, datetime] | None = None,
     ) -> None:
         self._services = services
         self._connection = connection
-        self._reporter = reporter
+        self._reporter, self._state = closer.reporter, closer.state
         self._closer = closer
-        self._state = state
-        self._arrival = arrival
+        self._entry = entry
         self._number = number
         self._planned_times = planned_times
         self._session: Session | None = None
@@ -88,14 +81,13 @@ class CaptureAttempt:
         if self._state.cancel_requested:  # before, or while another process's attempt was read
             await self._closer.refuse_cancelled()
             return
-        namespace = self._connection.metadata.namespace
-        async with self._services.line.slot(namespace, on_wait=self._report_in_line) as slot:
+        async with self._entry.plan_slot() as slot:
             await self._plan_and_capture(slot)
 
     async def _plan_and_capture(self, slot: Slot) -> None:
-        planner, meta = self._services.planner, self._connection.metadata
+        planner, entry = self._services.planner, self._entry
         decision = await self._try_planning() or await planner.plan_when_ready(
-            self._connection, self._number, slot=slot, report=self._report_waiting, on_slot=self._report_in_line
+            self._connection, self._number, slot=slot, report=entry.report, on_slot=entry.report_plan_slot
         )
         while True:
             if isinstance(decision, CaptureRefusal):
@@ -104,11 +96,11 @@ class CaptureAttempt:
             if decision.plan.dry_run or not decision.pods:
                 await self._finish_without_capture(decision.plan)
                 return
-            claim = CaptureClaim(meta.uid, meta.namespace, self._arrival, decision.pods)
-            async with self._services.gate.admitted(claim, self._report_queued) as waited:
+            pods = decision.pods
+            async with entry.admitted(pods) as waited:
                 if waited:
                     decision = await planner.plan(self._connection, self._number)
-                if not isinstance(decision, CaptureRefusal) and decision.pods and decision.pods <= claim.pods:
+                if not isinstance(decision, CaptureRefusal) and decision.pods and decision.pods <= pods:
                     await self._capture(decision)
                     return
 
@@ -149,21 +141,7 @@ class CaptureAttempt:
 
     async def _try_planning(self) -> CaptureRefusal | None:
         plan = partial(self._services.planner.plan, self._connection, self._number)
-        return await self._services.trials.refuse(self._connection.metadata, plan)
-
-    async def _report_queued(self, reason: WaitReason) -> None:
-        namespace = self._connection.metadata.namespace
-        await self._report_waiting(reason, self._services.gate.quota.message(reason, namespace))
-
-    async def _report_in_line(self) -> None:
-        namespace = self._connection.metadata.namespace
-        message = f"queued: {self._services.line.per_namespace} captures of namespace {namespace} are before this one"
-        await self._report_waiting(WaitReason.NAMESPACE_QUOTA, f"{message} (4 x policy.capturesPerNamespace)")
-
-    async def _report_waiting(self, reason: str, message: str) -> None:
-        """Report why the capture waits, with fair shares of the API server."""
-        async with self._services.waiting_reports.slot(self._connection.metadata.namespace):
-            await self._reporter.report_waiting(reason, message)
+        return await self._services.queue.crash_guard.refuse(self._connection.metadata, plan)
 
     async def _finish_without_capture(self, plan: CapturePlan) -> None:
         outcomes = not_captured(plan)

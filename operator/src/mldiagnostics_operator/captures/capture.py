@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.capture.model import Reason
 from mldiagnostics_api.names import Phase
-from mldiagnostics_kube.apiserver import ClusterError
+from mldiagnostics_kube.client.apiserver import ClusterError
 
 from mldiagnostics_operator.captures import recovery
 from mldiagnostics_operator.captures.attempt import CaptureAttempt
@@ -31,13 +31,18 @@ _log: Final = logging.getLogger(__name__)
 _FAILURE_TIMEOUT_S: Final = 60.0
 
 
+def _is_diagnosed(connection: MLDiagnosticsConnection, *, default: bool) -> bool:
+    mode = connection.spec.trigger_capture.diagnosis
+    return default if mode is None else mode == "Auto"
+
+
 class Capture:
     """One capture in this process."""
 
     def __init__(self, services: Services, connection: MLDiagnosticsConnection) -> None:
         self._services = services
         self._connection = connection
-        self._reporter = CaptureReporter(
+        reporter = CaptureReporter(
             services.cluster,
             services.telemetry,
             connection.metadata,
@@ -49,8 +54,10 @@ class Capture:
         self._state = CaptureState(
             CaptureStage.FOREIGN if running else CaptureStage.WAITING, cancel_requested=bool(connection.spec.cancel)
         )
-        self._closer = CaptureCloser(self._reporter, self._state, services.clock)
-        self._arrival = services.gate.arrive()
+        self._closer = CaptureCloser(
+            reporter, self._state, services.clock, diagnoses=_is_diagnosed(connection, default=services.diagnoses)
+        )
+        self._entry = services.queue.enter(connection.metadata, reporter.report_waiting)
         self._attempts: list[CaptureAttempt] = []
         self._task: asyncio.Task[None] | None = None
 
@@ -119,17 +126,15 @@ class Capture:
         elif isinstance(step, recovery.Resume):
             await attempt.run()
         else:
-            await self._reporter.report_retry(number, remains.loss)
+            await self._closer.reporter.report_retry(number, remains.loss)
             await self._attempt(step.attempt).run()
 
     def _attempt(self, number: int, planned_times: tuple[datetime, datetime] | None = None) -> CaptureAttempt:
         attempt = CaptureAttempt(
             self._services,
             self._connection,
-            self._reporter,
             self._closer,
-            self._state,
-            arrival=self._arrival,
+            self._entry,
             number=number,
             planned_times=planned_times,
         )
@@ -138,6 +143,6 @@ class Capture:
 
     async def _drop(self) -> None:
         """Delete the files of a deleted object; those that another process finished stay."""
-        if await self._reporter.is_deleted():
+        if await self._closer.reporter.is_deleted():
             for attempt in self._attempts:
                 await attempt.drop()

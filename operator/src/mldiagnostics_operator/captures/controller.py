@@ -12,29 +12,26 @@ from mldiagnostics.capture.budget import ByteBudget
 from mldiagnostics_api.names import FINISHED_PHASES, RefusalReason
 from mldiagnostics_api.resources import CONNECTIONS, Resource
 from mldiagnostics_api.v1alpha1 import ObjectMeta, read_connection
-from mldiagnostics_kube.apiserver import ClusterError
-from mldiagnostics_kube.clock import Clock, utc_now
-from mldiagnostics_kube.logs import about
+from mldiagnostics_kube.client.apiserver import ClusterError
+from mldiagnostics_kube.process.clock import Clock, utc_now
+from mldiagnostics_kube.process.logs import about
 
-from mldiagnostics_operator.captures.admission import Quota
 from mldiagnostics_operator.captures.capture import Capture
 from mldiagnostics_operator.captures.expiry import Expiry
-from mldiagnostics_operator.captures.gate import Gate
 from mldiagnostics_operator.captures.lookup import Lookup
 from mldiagnostics_operator.captures.planning import Planner
-from mldiagnostics_operator.captures.pod_waits import PodWaits
+from mldiagnostics_operator.captures.queue.capture_queue import CaptureQueue
+from mldiagnostics_operator.captures.queue.crash_guard import CrashGuard
 from mldiagnostics_operator.captures.reporter import CaptureReporter
 from mldiagnostics_operator.captures.services import Services
 from mldiagnostics_operator.captures.stage import StopReason
-from mldiagnostics_operator.captures.trials import PlanningTrials
-from mldiagnostics_operator.fair_slots import FairSlots
 from mldiagnostics_operator.run_exchange import RunExchange
 from mldiagnostics_operator.status_writer import ObjectGone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
 
     from mldiagnostics_operator.config import OperatorConfig
     from mldiagnostics_operator.controller import Event
@@ -42,10 +39,6 @@ if TYPE_CHECKING:
     from mldiagnostics_operator.telemetry import OperatorMetrics
 
 _log: Final = logging.getLogger(__name__)
-
-_IN_LINE: Final = 4
-"""Captures with a plan, as a multiple of those that may run; the others wait in line without one."""
-_REPORTS: Final = 16
 
 
 class CaptureController:
@@ -69,31 +62,32 @@ class CaptureController:
         policy = config.policy
         exchange = exchange or RunExchange()
         self._expiry = Expiry(cluster, config.watch_namespaces, default_ttl_s=policy.ttl_s, clock=clock)
+        queue = CaptureQueue(
+            cluster,
+            policy,
+            CrashGuard(cluster, clock()),
+            lambda waiting, inside: telemetry.queue(queued=waiting, in_flight=inside),
+        )
         self._services = Services(
             cluster=cluster,
             planner=Planner(
                 Lookup(cluster),
-                PodWaits(cluster, per_namespace=policy.waiting_per_namespace),
+                queue.pod_waits,
                 policy,
                 config.cluster_name,
                 clock,
                 exchange=exchange,
             ),
-            trials=PlanningTrials(cluster, clock()),
+            queue=queue,
             storage=storage,
-            line=FairSlots(None, per_namespace=_IN_LINE * policy.captures_per_namespace),
-            waiting_reports=FairSlots(_REPORTS, per_namespace=_REPORTS // 4),
             exchange=exchange,
-            gate=Gate(
-                Quota(policy.captures_per_namespace, policy.captures_total),
-                lambda waiting, inside: telemetry.queue(queued=waiting, in_flight=inside),
-            ),
             telemetry=telemetry,
             budget=ByteBudget(policy.max_trace_bytes),
             clock=clock,
             me=holder,
             namespace=config.pod_namespace,
             versions={"operator": version("mldiagnostics-operator")},
+            diagnoses=policy.diagnoses and config.diagnosis_job is not None,
         )
         self._accepting = True
         self._captures: dict[str, Capture] = {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.capture import engine
 from mldiagnostics.capture.model import Delivery, Options, Target
-from mldiagnostics_api.location import Medium
+from mldiagnostics_api.captures.location import Medium
 
 from mldiagnostics_operator.captures.outcomes import of_outcome, of_skip
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mldiagnostics.capture.budget import ByteBudget
     from mldiagnostics.capture.model import Control, StoredTrace
     from mldiagnostics.store import Stored
-    from mldiagnostics_api.plan import CapturePlan, PlannedTarget
+    from mldiagnostics_api.captures.plan import CapturePlan, PlannedTarget
 
     from mldiagnostics_operator.captures.addresses import Addresses
     from mldiagnostics_operator.captures.session import Session

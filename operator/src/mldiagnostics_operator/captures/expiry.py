@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics_api import names
 from mldiagnostics_api.resources import CONNECTIONS
-from mldiagnostics_kube.apiserver import ClusterError, Conflict, NotFound, path_to
+from mldiagnostics_kube.client.apiserver import ClusterError, Conflict, NotFound, path_to
 
 from mldiagnostics_operator.captures.retention import SHORTEST_WAIT, Finished, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from mldiagnostics_kube.client import ApiClient
-    from mldiagnostics_kube.clock import Clock
+    from mldiagnostics_kube.client.api_client import ApiClient
+    from mldiagnostics_kube.process.clock import Clock
 
 _log: Final = logging.getLogger(__name__)
 

@@ -7,15 +7,15 @@ import logging
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from mldiagnostics_api.not_found import MAX_NEARBY, too_many_targets
-from mldiagnostics_api.owners import reduced
-from mldiagnostics_api.plan import PodInventory
-from mldiagnostics_api.pods import PodView
+from mldiagnostics_api.captures.not_found import MAX_NEARBY, too_many_targets
+from mldiagnostics_api.captures.plan import PodInventory
+from mldiagnostics_api.captures.targets import MAX_TARGETS
 from mldiagnostics_api.resources import RUNS
-from mldiagnostics_api.targets import MAX_TARGETS
 from mldiagnostics_api.v1alpha1 import read_run
-from mldiagnostics_api.workloads import LONE_POD
-from mldiagnostics_kube.apiserver import NotFound, RequestRejected, Unavailable, path_to
+from mldiagnostics_api.workloads.kinds import LONE_POD
+from mldiagnostics_api.workloads.owners import reduced
+from mldiagnostics_api.workloads.pods import PodView
+from mldiagnostics_kube.client.apiserver import NotFound, RequestRejected, Unavailable, path_to
 
 from mldiagnostics_operator.fair_slots import FairSlots
 from mldiagnostics_operator.owners import FEW, Owners, read_each
@@ -23,10 +23,10 @@ from mldiagnostics_operator.owners import FEW, Owners, read_each
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
-    from mldiagnostics_api.request import CaptureRefusal, CaptureRequest
+    from mldiagnostics_api.captures.request import CaptureRefusal, CaptureRequest
     from mldiagnostics_api.v1alpha1 import MLRunObject
-    from mldiagnostics_api.workloads import Object
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_api.workloads.kinds import Object
+    from mldiagnostics_kube.client.api_client import ApiClient
 
     T = TypeVar("T")
     Keep = Callable[[dict[str, Any]], T]

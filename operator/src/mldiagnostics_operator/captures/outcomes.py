@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from mldiagnostics.capture.model import ServerProbe
-    from mldiagnostics_api.plan import CapturePlan, PlannedTarget, SkippedTarget
+    from mldiagnostics_api.captures.plan import CapturePlan, PlannedTarget, SkippedTarget
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MESSAGE_LENGTH: Final = 300

@@ -9,29 +9,29 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from mldiagnostics_api.captures.plan import PodInventory, make_plan
+from mldiagnostics_api.captures.request import CaptureRefusal, CaptureRequest, check
+from mldiagnostics_api.captures.run_target import RunTarget
 from mldiagnostics_api.names import ProgressReason, RefusalReason
-from mldiagnostics_api.plan import PodInventory, make_plan
-from mldiagnostics_api.reported_profilers import profilers_by_pod
-from mldiagnostics_api.request import CaptureRefusal, CaptureRequest, check
-from mldiagnostics_api.run_target import RunTarget
-from mldiagnostics_kube.apiserver import ClusterError, Unavailable
-from mldiagnostics_kube.retry import retry
+from mldiagnostics_api.reports.reported_profilers import profilers_by_pod
+from mldiagnostics_kube.client.apiserver import ClusterError, Unavailable
+from mldiagnostics_kube.process.retry import retry
 
 from mldiagnostics_operator.captures.addresses import Addresses
 from mldiagnostics_operator.captures.lookup import LOOKUP_S, LookupRefused
-from mldiagnostics_operator.captures.pod_waits import TooManyWaits
+from mldiagnostics_operator.captures.queue.pod_waits import TooManyWaits
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from datetime import datetime
 
-    from mldiagnostics_api.plan import CapturePlan
-    from mldiagnostics_api.policy import Policy
+    from mldiagnostics_api.captures.plan import CapturePlan
+    from mldiagnostics_api.captures.policy import Policy
     from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
-    from mldiagnostics_kube.clock import Clock
+    from mldiagnostics_kube.process.clock import Clock
 
     from mldiagnostics_operator.captures.lookup import Lookup
-    from mldiagnostics_operator.captures.pod_waits import PodWaits
+    from mldiagnostics_operator.captures.queue.pod_waits import PodWaits
     from mldiagnostics_operator.fair_slots import Slot
     from mldiagnostics_operator.run_exchange import RunExchange
 
@@ -106,12 +106,13 @@ class Planner:
         except ClusterError as error:
             return _unreadable(request.description, error)
         hosts = [host for reported in self._exchange.reported_in(request.namespace) for host in reported.hosts]
-        inventory = replace(inventory, run=run, reported=profilers_by_pod(hosts))
+        inventory = replace(inventory, reported=profilers_by_pod(hosts))
         plan = await _computed(
             len(inventory.pods),
             partial(
                 make_plan,
                 connection,
+                request,
                 inventory,
                 policy=self._policy,
                 cluster=self._cluster_name,

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime, timedelta
 
-    from mldiagnostics_api.location import Location
-    from mldiagnostics_api.plan import CapturePlan, PlannedTarget, SkippedTarget
+    from mldiagnostics_api.captures.location import Location
+    from mldiagnostics_api.captures.plan import CapturePlan, PlannedTarget, SkippedTarget
     from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
 
     from mldiagnostics_operator.captures.outcomes import TargetOutcome

@@ -13,7 +13,7 @@ from mldiagnostics_operator.captures.recovery import Holder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mldiagnostics_api.plan import CapturePlan, PlannedTarget
+    from mldiagnostics_api.captures.plan import CapturePlan, PlannedTarget
     from mldiagnostics_api.v1alpha1 import ConnectionStatus, TargetResult
 
 

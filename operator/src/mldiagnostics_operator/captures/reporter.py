@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from mldiagnostics_api.names import Phase
 from mldiagnostics_api.resources import CONNECTIONS
-from mldiagnostics_kube.apiserver import ClusterError, Unavailable
+from mldiagnostics_kube.client.apiserver import ClusterError, Unavailable
 
 from mldiagnostics_operator.captures.outcomes import skew
 from mldiagnostics_operator.captures.status import StatusBuilder, subject
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from mldiagnostics_api.plan import CapturePlan
-    from mldiagnostics_api.v1alpha1 import ConnectionStatus, ObjectMeta
-    from mldiagnostics_kube.client import ApiClient
-    from mldiagnostics_kube.clock import Clock
+    from mldiagnostics_api.captures.plan import CapturePlan
+    from mldiagnostics_api.v1alpha1 import CaptureDiagnosis, ConnectionStatus, ObjectMeta
+    from mldiagnostics_kube.client.api_client import ApiClient
+    from mldiagnostics_kube.process.clock import Clock
 
     from mldiagnostics_operator.captures.outcomes import TargetOutcome
     from mldiagnostics_operator.telemetry import OperatorMetrics
@@ -110,9 +110,17 @@ class CaptureReporter:
         _log.warning(message)
         await self._writer.announce("CaptureRetried", message, warning=True)
 
-    async def finish(self, plan: CapturePlan, outcomes: Sequence[TargetOutcome], verdict: Verdict) -> None:
+    async def finish(
+        self,
+        plan: CapturePlan,
+        outcomes: Sequence[TargetOutcome],
+        verdict: Verdict,
+        *,
+        diagnosis: CaptureDiagnosis | None = None,
+    ) -> None:
         """Write the final status of a capture that had targets, retried until accepted."""
-        await self._writer.write(self._builder.finished(plan, outcomes, verdict, now=self._clock()))
+        status = self._builder.finished(plan, outcomes, verdict, diagnosis=diagnosis, now=self._clock())
+        await self._writer.write(status)
         for outcome in outcomes:
             size = outcome.bytes or 0 if outcome.stored else 0
             self._telemetry.target_ended(state=str(outcome.state), reason=outcome.reason, stored_bytes=size)

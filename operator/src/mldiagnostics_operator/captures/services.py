@@ -9,13 +9,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mldiagnostics.capture.budget import ByteBudget
-    from mldiagnostics_kube.client import ApiClient
-    from mldiagnostics_kube.clock import Clock
+    from mldiagnostics_kube.client.api_client import ApiClient
+    from mldiagnostics_kube.process.clock import Clock
 
-    from mldiagnostics_operator.captures.gate import Gate
     from mldiagnostics_operator.captures.planning import Planner
-    from mldiagnostics_operator.captures.trials import PlanningTrials
-    from mldiagnostics_operator.fair_slots import FairSlots
+    from mldiagnostics_operator.captures.queue.capture_queue import CaptureQueue
     from mldiagnostics_operator.run_exchange import RunExchange
     from mldiagnostics_operator.storage import Storage
     from mldiagnostics_operator.telemetry import OperatorMetrics
@@ -27,15 +25,10 @@ class Services:
 
     cluster: ApiClient
     planner: Planner
-    trials: PlanningTrials
+    queue: CaptureQueue
     storage: Storage
-    line: FairSlots
-    """Captures that may hold a plan: those that run, and the next ones of each namespace."""
-    waiting_reports: FairSlots
-    """Writes of statuses that say why a capture waits."""
     exchange: RunExchange
     """Receives the sessions of captures for their runs."""
-    gate: Gate
     telemetry: OperatorMetrics
     budget: ByteBudget
     clock: Clock
@@ -44,3 +37,5 @@ class Services:
     namespace: str
     """The namespace of the operator's own pods."""
     versions: Mapping[str, str]
+    diagnoses: bool
+    """Whether captures that do not say it are diagnosed."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mldiagnostics import layout
 from mldiagnostics.capture.model import Delivery
 from mldiagnostics.errors import AlreadyStored, NotStored, StoreError, StoreNotFound, StoreUnreachable
-from mldiagnostics_api.location import Medium
+from mldiagnostics_api.captures.location import Medium
 
 from mldiagnostics_operator.captures import record
 from mldiagnostics_operator.captures.outcomes import of_file
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
 
     from mldiagnostics.store import Stored
-    from mldiagnostics_api.location import Location
-    from mldiagnostics_api.plan import CapturePlan, PlannedTarget, SkippedTarget
+    from mldiagnostics_api.captures.location import Location
+    from mldiagnostics_api.captures.plan import CapturePlan, PlannedTarget, SkippedTarget
     from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
 
     from mldiagnostics_operator.captures.outcomes import TargetOutcome

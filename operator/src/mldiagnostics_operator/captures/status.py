@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from mldiagnostics_api.plan import CapturePlan
+    from mldiagnostics_api.captures.plan import CapturePlan
+    from mldiagnostics_api.v1alpha1 import CaptureDiagnosis
 
     from mldiagnostics_operator.captures.outcomes import TargetOutcome
     from mldiagnostics_operator.captures.verdict import Verdict
@@ -97,14 +98,22 @@ class StatusBuilder:
         )
 
     def finished(
-        self, plan: CapturePlan, outcomes: Sequence[TargetOutcome], verdict: Verdict, *, now: datetime
+        self,
+        plan: CapturePlan,
+        outcomes: Sequence[TargetOutcome],
+        verdict: Verdict,
+        *,
+        now: datetime,
+        diagnosis: CaptureDiagnosis | None = None,
     ) -> ConnectionStatus:
-        """Return the final status: numbers, verdict, and the results that fit."""
+        """Return the final status: numbers, verdict, results that fit, pending diagnosis."""
         changes: list[ConditionChange] = [
             (ConditionType.ACCEPTED, "True", ProgressReason.ACCEPTED, f"{plan.total} targets are selected")
         ]
         if not plan.dry_run:
             changes += [_captured(outcomes), _stored(outcomes)]
+        if diagnosis is not None:
+            changes.append((ConditionType.DIAGNOSED, "Unknown", "Pending", "the traces wait for their diagnosis"))
         return self._close(
             {
                 **_numbers(outcomes, plan.total),
@@ -113,6 +122,7 @@ class StatusBuilder:
                 "attempt": plan.attempt,
                 "start_skew_milliseconds": _skew_ms(outcomes),
                 "results": results(outcomes, max_bytes=RESULTS_BYTES),
+                "diagnosis": diagnosis,
             },
             CaptureResult(
                 status="Succeeded" if verdict.succeeded else "Failed",

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from mldiagnostics_api.names import Phase
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_api.v1alpha1 import ConnectionStatus
-from mldiagnostics_kube.apiserver import NotFound, Unavailable, path_to
-from mldiagnostics_kube.retry import retry
+from mldiagnostics_kube.client.apiserver import NotFound, Unavailable, path_to
+from mldiagnostics_kube.process.retry import retry
 
 from mldiagnostics_operator.captures.recovery import Holder, HolderPod, leave_until, liveness
 from mldiagnostics_operator.status_writer import ObjectGone
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mldiagnostics_api.v1alpha1 import ObjectMeta
-    from mldiagnostics_kube.client import ApiClient
-    from mldiagnostics_kube.clock import Clock
+    from mldiagnostics_kube.client.api_client import ApiClient
+    from mldiagnostics_kube.process.clock import Clock
 
 _POLL_S: Final = 5.0
 

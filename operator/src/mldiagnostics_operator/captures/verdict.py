@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.capture.model import Reason, TargetState
 from mldiagnostics_api import names
+from mldiagnostics_api.v1alpha1 import CaptureDiagnosis
 
 from mldiagnostics_operator.captures.outcomes import count, summary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mldiagnostics_api.captures.plan import CapturePlan
+
     from mldiagnostics_operator.captures.outcomes import TargetOutcome
+
+_RUNS: Final = 16
+"""Runs of one capture that get its findings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,14 @@ def cancelled(outcomes: Sequence[TargetOutcome]) -> Verdict:
     stored = sum(outcome.stored for outcome in outcomes)
     message = f"cancelled by spec.cancel; traces of {stored} of {len(outcomes)} targets are stored"
     return Verdict(succeeded=False, reason=str(names.CompleteReason.CANCELLED), message=message)
+
+
+def pending_diagnosis(plan: CapturePlan, outcomes: Sequence[TargetOutcome]) -> CaptureDiagnosis | None:
+    """Return the diagnosis that a capture waits for; None without a stored trace."""
+    if not any(outcome.stored for outcome in outcomes):
+        return None
+    runs = sorted({target.run_id for target in plan.targets if target.run_id})
+    return CaptureDiagnosis(state="Pending", summary="pending", runs=runs[:_RUNS] or None)
 
 
 def dry_run(outcomes: Sequence[TargetOutcome], targets: int) -> Verdict:

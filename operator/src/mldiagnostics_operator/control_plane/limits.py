@@ -5,15 +5,15 @@ from typing import Final
 _KIB: Final = 2**10
 _MIB: Final = 2**20
 
-MAX_RUNS: Final = 20_000
-"""Runs in memory: 10 000 that are watched, and as many that came and went within an hour."""
-MAX_PROCESSES: Final = 65_536
-"""Processes of all runs in memory, 1.2 kB each."""
 MAX_PROCESSES_OF_RUN: Final = 16_384
-MAX_SHARE: Final = 0.5
-"""Part of the runs and processes that one namespace may fill."""
 MAX_INCARNATIONS_OF_HOST: Final = 4
 """Earlier processes of one rank that are remembered, so that their late reports are recognised."""
+RUN_BYTES: Final = 4 * _KIB
+"""Memory of a run, without its processes and texts."""
+PROCESS_BYTES: Final = 2 * _KIB
+"""Memory of a process, without its texts."""
+PROCESSES_OF_SLICE: Final = 256
+"""Processes that are written or read within 5 ms."""
 SESSIONS_OF_OTHER_RANKS: Final = 4
 MAX_SESSIONS_OF_RUN: Final = 64
 
@@ -27,21 +27,29 @@ The account of the run ends with the last of them.
 """
 SEGMENT_BYTES: Final = 64 * _KIB
 """An event segment is rewritten until it has this size, so that a slow run has few files."""
-MAX_OPEN_BYTES: Final = 32 * _MIB
-"""Event lines in memory: unpersisted ones and those of open segments."""
+MAX_SEGMENT_BYTES: Final = 1024 * _KIB
+"""Largest open segment that is read to be extended: one below `SEGMENT_BYTES`, and the events of one report."""
+SEGMENT_S: Final = 3600.0
+"""Or until this time is over."""
 
 CONNECTIONS: Final = 4096
 """Each SDK keeps one; beyond that, the connection that has been idle for the longest time is closed."""
-SMALL_BODY_BYTES: Final = 32 * _KIB
-"""Usual reports have 1 kB; those with events up to 10 kB."""
+SMALL_BODY_BYTES: Final = 8 * _KIB
+"""Usual reports have 1 kB, and so many arrive at a time as there are connections."""
 LARGE_BODIES_BYTES: Final = 16 * _MIB
 """All larger bodies together."""
 FIRST_REQUEST_S: Final = 15.0
 """Time for a handshake and the first head: all hosts of a large run connect at the same moment."""
 READ_S: Final = 10.0
 """Time for a body to arrive: a busy training process sends slowly."""
-MAX_VALUES: Final = 200_000
-"""Most characters `{`, `[` and `,` in a body: 100 000 events and their report. `[],` costs 60 bytes each."""
+MAX_REST_BYTES: Final = 160 * _KIB
+"""A report without events and configurations; 32 profiles with the longest names have 80 kB."""
+MAX_VALUES: Final = 4096
+"""Most characters `{`, `[` and `,` in it, and `:` in the configurations: each may cost 230 bytes while it is parsed."""
+INLINE_BYTES: Final = 64 * _KIB
+"""A larger body is taken apart in its turn: one at a time, namespaces in turn."""
+WAITING_BODIES: Final = 64
+"""Larger bodies of one namespace that wait for their turn."""
 
 REVIEW_CACHE_S: Final = 300.0
 """Longest use of a TokenReview's result."""
@@ -68,8 +76,13 @@ RETRY_AFTER_S: Final = 5
 
 JOURNAL_INTERVAL_S: Final = 10.0
 """Least time between two writes of one run's journal, but for its end."""
-JOURNAL_TICK_S: Final = 0.5
+JOURNALS_PER_SECOND: Final = 100
+"""Of more runs than this allows every 10 s, each is written less often."""
+JOURNAL_TICK_S: Final = 0.1
+JOURNAL_STARTS: Final = 16
+"""Writes that start in each tick, namespaces in turn."""
 JOURNAL_WRITES: Final = 8
+JOURNAL_WRITES_OF_NAMESPACE: Final = 6
 JOURNAL_MERGES: Final = 3
 """Tries of a write while a former leader still writes; it ends within seconds."""
 FINAL_WAIT_S: Final = 2.0

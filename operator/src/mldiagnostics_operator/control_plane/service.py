@@ -8,19 +8,19 @@ import math
 import time
 from typing import TYPE_CHECKING, Final
 
-from mldiagnostics_operator.control_plane import publication
-from mldiagnostics_operator.control_plane.journal import JournalUnavailable
-from mldiagnostics_operator.control_plane.server import ControlPlane
+from mldiagnostics_operator.control_plane.http.server import ControlPlane
+from mldiagnostics_operator.control_plane.journal.journal import JournalUnavailable
+from mldiagnostics_operator.control_plane.publication import publication
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from mldiagnostics_api.reported import RunKey
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_api.reports.reported_run import RunKey
+    from mldiagnostics_kube.client.api_client import ApiClient
 
     from mldiagnostics_operator.config import OperatorConfig
-    from mldiagnostics_operator.control_plane.deleted_pods import DeletedPods
-    from mldiagnostics_operator.control_plane.table import ReportTable
+    from mldiagnostics_operator.control_plane.identity.deleted_pods import DeletedPods
+    from mldiagnostics_operator.control_plane.memory.table import ReportTable
     from mldiagnostics_operator.storage import Storage
     from mldiagnostics_operator.telemetry import OperatorMetrics
 

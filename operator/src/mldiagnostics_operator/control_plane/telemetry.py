@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from mldiagnostics_kube.metrics import MetricSpec
+from mldiagnostics_kube.process.metrics import MetricSpec
 from prometheus_client import Counter, Gauge, Histogram
 
 if TYPE_CHECKING:
@@ -54,6 +54,16 @@ _RUNS: Final = MetricSpec(Gauge, "mldiagnostics_control_plane_runs", "Reported r
 _PROCESSES: Final = MetricSpec(Gauge, "mldiagnostics_control_plane_processes", "Processes of reported runs in memory.")
 
 
+_LIMITED: Final = MetricSpec(
+    Counter,
+    "mldiagnostics_control_plane_limited_total",
+    "Reports that were refused or kept in part because their namespace has used its share, by namespace.",
+    labels=("namespace",),
+)
+_MAX_NAMESPACES: Final = 32
+"""Namespaces with a label of their own; the others share an empty one."""
+
+
 class ControlPlaneMetrics:
     """The metrics of the control-plane API in a registry."""
 
@@ -64,6 +74,8 @@ class ControlPlaneMetrics:
         self._dropped = _DROPPED.register(registry)
         self._lookups = _LOOKUPS.register(registry)
         self._journal = _JOURNAL.register(registry)
+        self._limited = _LIMITED.register(registry)
+        self._limited_namespaces: set[str] = set()
         self._runs = _RUNS.register(registry)
         self._processes = _PROCESSES.register(registry)
 
@@ -83,6 +95,13 @@ class ControlPlaneMetrics:
     def rejected(self, reason: str) -> None:
         """Count a request or a connection that was not served."""
         self._rejected.labels(reason=reason).inc()
+
+    def limited(self, namespace: str) -> None:
+        """Count a report of which its namespace lost a part, or all."""
+        if len(self._limited_namespaces) < _MAX_NAMESPACES:
+            self._limited_namespaces.add(namespace)
+        shown = namespace if namespace in self._limited_namespaces else ""
+        self._limited.labels(namespace=shown).inc()
 
     def peer_dropped(self, reason: str) -> None:
         """Count a request of the peer's client that changes nothing."""

@@ -1,4 +1,4 @@
-"""Looks at every run now and then.
+"""Reconciles every run now and then.
 
 Time alone makes hosts silent, and not every change has an event.
 """
@@ -6,98 +6,85 @@ Time alone makes hosts silent, and not every change has an event.
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, Final
 
-from mldiagnostics_kube.apiserver import ClusterError
-
-from mldiagnostics_operator.runs.run_watch import CHECK_S
+from mldiagnostics_operator.runs.keys import ReportKey
 from mldiagnostics_operator.runs.telemetry import RaisedSignal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from mldiagnostics_operator.control_plane.table import ReportTable
-    from mldiagnostics_operator.runs.adoption import RunAdoption
-    from mldiagnostics_operator.runs.observer import RunObserver
-    from mldiagnostics_operator.runs.queue_watches import QueueWatches
+    from mldiagnostics_operator.control_plane.memory.table import ReportTable
+    from mldiagnostics_operator.runs.cleanup.ended_runs import EndedRuns
+    from mldiagnostics_operator.runs.creation import RunCreation
+    from mldiagnostics_operator.runs.reconciler import RunReconciler
     from mldiagnostics_operator.runs.run import Run
-    from mldiagnostics_operator.runs.run_book import RunBook
-    from mldiagnostics_operator.runs.run_watch import RunWatch
-    from mldiagnostics_operator.runs.workload_watches import WorkloadWatches
     from mldiagnostics_operator.telemetry import OperatorMetrics
-
-_log: Final = logging.getLogger(__name__)
 
 RESYNC_S: Final = 10.0
 """Pause between two looks at runs that no watch delivers, and at hosts that may have become silent."""
 
 
 class RunResync:
-    """Looks at all runs in turns.
+    """Adds the keys of all runs in turns.
 
     Args:
-        book: The runs in memory.
-        objects: The watch of the runs.
-        watches: The watches of workloads.
-        adoption: Reads workloads that no watch delivers.
-        observer: Searches for the pods that a run lacks.
-        queues: Kueue's Workloads.
+        reconciler: The runs in memory, their watches and the queue.
+        creation: Knows which reports need an object.
         reports: Reports of processes.
-        changed: Receives each run.
+        ended: Runs after their end.
         telemetry: Metrics of the operator.
     """
 
     def __init__(
         self,
-        book: RunBook,
-        objects: RunWatch,
-        watches: WorkloadWatches,
-        *,
-        adoption: RunAdoption,
-        observer: RunObserver,
-        queues: QueueWatches,
+        reconciler: RunReconciler,
+        creation: RunCreation,
         reports: ReportTable,
-        changed: Callable[[Run], None],
+        ended: EndedRuns,
         telemetry: OperatorMetrics,
     ) -> None:
-        self._book = book
-        self._objects = objects
-        self._watches = watches
-        self._adoption = adoption
-        self._observer = observer
-        self._queues = queues
+        self._reconciler = reconciler
+        self._runs, self._queue, self._watches = reconciler.runs, reconciler.queue, reconciler.watches
+        self._creation = creation
         self._reports = reports
-        self._changed = changed
+        self._ended = ended
         self._telemetry = telemetry
 
     async def run(self) -> None:
-        """Look at the runs until cancelled."""
-        while not self._watches.settled:  # noqa: ASYNC110 - before, an absent workload may only be late
-            await asyncio.sleep(CHECK_S)
+        """Add keys until cancelled."""
+        await self._watches.workloads.until_settled()
         while True:
-            for run in self._book.runs:
-                await self._look_at(run)
-            await self._adoption.add_reported(self._reports)
-            self._queues.follow({run.meta.namespace for run in self._book.runs if _has_queue(run)})
-            self._telemetry.runs.followed(len(self._book.unfinished), left_out=self._watches.left_out)
-            self._telemetry.runs.signals([each for run in self._book.runs for each in _raised(run)])
-            accounts = (run.status.goodput for run in self._book.runs if not run.finished)
-            self._telemetry.runs.time([account for account in accounts if account is not None])
+            self._add_all()
+            self._forget_ended()
+            self._report_metrics()
             await asyncio.sleep(RESYNC_S)
-            if not self._objects.installed:
-                await self._objects.until_installed()
-                self._watches.report_all()
+            if not self._watches.runs.installed:
+                await self._watches.runs.until_installed()
+                self._watches.workloads.report_all()
 
-    async def _look_at(self, run: Run) -> None:
-        if run.workload is not None and not (run.watched or run.gone or run.finished) and run in self._book:
-            try:
-                await self._adoption.read_again(run)
-            except ClusterError as error:
-                _log.debug("The workload of %s/%s cannot be read: %s", *run.key, error)
-        if run.observed is not None and not run.finished and run in self._book:
-            self._observer.search(run.pods_key, run.status.attempt or 0, run.observed)
-        self._changed(run)
+    def _add_all(self) -> None:
+        for run in self._runs.all:
+            run.is_current = False
+            if run.observed is not None and not run.finished:
+                self._watches.pods.search(run.pods_key, run.status.attempt or 0, run.observed)
+            self._queue.add(run.key)
+        for key in self._reports.runs():
+            if self._creation.unrecorded(key):
+                self._queue.add(ReportKey(key))
+        self._watches.queues.follow({run.meta.namespace for run in self._runs.all if _has_queue(run)})
+
+    def _forget_ended(self) -> None:
+        for run in self._ended.take_expired(now_s=asyncio.get_running_loop().time()):
+            if run.finished and run in self._runs:
+                self._reconciler.forget(run)
+
+    def _report_metrics(self) -> None:
+        runs = self._runs.all
+        self._telemetry.runs.followed(len(self._runs.unfinished), left_out=self._watches.workloads.left_out)
+        self._telemetry.runs.signals([each for run in runs for each in _raised(run)])
+        accounts = (run.status.goodput for run in runs if not run.finished)
+        self._telemetry.runs.time([account for account in accounts if account is not None])
 
 
 def _has_queue(run: Run) -> bool:
@@ -108,4 +95,4 @@ def _has_queue(run: Run) -> bool:
 def _raised(run: Run) -> Iterator[RaisedSignal]:
     for signal, state in run.signals.items():
         if state.raised:
-            yield RaisedSignal(state.changed or 0.0, *run.key, signal)
+            yield RaisedSignal(state.changed or 0.0, run.key.namespace, run.key.name, signal)

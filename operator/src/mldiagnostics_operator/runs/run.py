@@ -1,41 +1,38 @@
-"""One run in memory: its object, its workload and its next write."""
+"""One run in memory: its object, its workload, and the state of its signals."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from mldiagnostics_api.lifecycle import lifecycle
 from mldiagnostics_api.names import FINISHED_RUN_PHASES, RUN_ANNOTATION, RUN_GROUP_LABEL, RUN_LABEL
-from mldiagnostics_api.reported import RunKey
+from mldiagnostics_api.reports.reported_run import RunKey
 from mldiagnostics_api.resources import RUNS
-from mldiagnostics_api.run_names import run_label
-from mldiagnostics_api.run_signals import restored_states, thresholds
-from mldiagnostics_api.run_status import RunFacts
-from mldiagnostics_api.signals import SignalThresholds
+from mldiagnostics_api.runs.names import run_label
+from mldiagnostics_api.runs.signal_conditions import restored_states, thresholds
+from mldiagnostics_api.runs.signals import SignalThresholds
+from mldiagnostics_api.runs.status import RunFacts
 from mldiagnostics_api.v1alpha1 import MLRunStatus, ObjectMeta, RunWorkload, read_run
-from mldiagnostics_api.workloads import workload_of
+from mldiagnostics_api.workloads.kinds import workload_of
 
-from mldiagnostics_operator.coalescer import Coalescer
+from mldiagnostics_operator.runs.keys import ObjectKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mldiagnostics_api.reported import ReportedRun
-    from mldiagnostics_api.run_signals import SignalStates
+    from mldiagnostics_api.reports.reported_run import ReportedRun
+    from mldiagnostics_api.runs.signal_conditions import SignalStates
     from mldiagnostics_api.v1alpha1 import RunSession
-    from mldiagnostics_api.workloads import WorkloadKind
+    from mldiagnostics_api.workloads.kinds import WorkloadKind
 
-    from mldiagnostics_operator.runs.observed import ObservedWorkload
-    from mldiagnostics_operator.runs.run_pods import LabelKey
-
-UPDATE_INTERVAL_S: Final = 10.0
-"""Changes that nobody waits for are written at most this often."""
+    from mldiagnostics_operator.runs.watches.observed_workload import ObservedWorkload
+    from mldiagnostics_operator.runs.watches.run_pods import LabelKey
 
 
 @dataclass(slots=True)
 class Run:
-    """An unfinished MLRun."""
+    """An MLRun with the newest observations of its workload."""
 
     meta: ObjectMeta
     version: str
@@ -44,18 +41,20 @@ class Run:
     status: MLRunStatus
     run_id: str
     workload: RunWorkload | None
+    deleted: bool = False
+    """Whether the object was deleted."""
     observed: ObservedWorkload | None = None
-    watched: bool = False
-    """Whether a watch delivers the workload; else it is read now and then."""
+    is_current: bool = False
+    """Whether the workload was observed since the last resync; it is read if no watch delivers it."""
     gone: bool = False
     """Whether the workload was deleted."""
     limits: SignalThresholds = field(default_factory=SignalThresholds)
     signals: SignalStates = field(default_factory=dict)
     """The signals after the last look at the run."""
-    adopted: Sequence[RunSession] = ()
-    """Sessions that are in its storage."""
-    updates: Coalescer[bool] = field(default_factory=lambda: Coalescer(UPDATE_INTERVAL_S))
-    """Decides when the status is written next."""
+    stored_sessions: Sequence[RunSession] = ()
+    """Profiles that are in its storage."""
+    written_s: float = float("-inf")
+    """Time of the event loop of the last write."""
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> Run:
@@ -80,12 +79,12 @@ class Run:
     def absorb(self, newer: Run) -> None:
         """Take over a newer version of the object."""
         self.meta, self.version, self.spec, self.status = newer.meta, newer.version, newer.spec, newer.status
-        self.limits = newer.limits
+        self.limits, self.deleted = newer.limits, False
 
     @property
-    def key(self) -> tuple[str, str]:
-        """Namespace and name."""
-        return self.meta.namespace, self.meta.name
+    def key(self) -> ObjectKey:
+        """Key of the object."""
+        return ObjectKey(self.meta.namespace, self.meta.name)
 
     @property
     def report_key(self) -> RunKey:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mldiagnostics import layout
-from mldiagnostics_api.location import Location, Medium
-from mldiagnostics_api.run_storage import run_root
+from mldiagnostics_api.captures.location import Location, Medium
+from mldiagnostics_api.runs.storage import run_root
 
 if TYPE_CHECKING:
-    from mldiagnostics_api.policy import Policy
+    from mldiagnostics_api.captures.policy import Policy
 
 
 def run_directory(policy: Policy, namespace: str, run_id: str, location: str | None) -> Location | None:

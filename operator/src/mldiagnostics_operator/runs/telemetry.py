@@ -6,8 +6,8 @@ from collections import Counter as Counted
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mldiagnostics.goodput.buckets import BadputType
-from mldiagnostics_api.signals import Signal
-from mldiagnostics_kube.metrics import MetricSpec
+from mldiagnostics_api.runs.signals import Signal
+from mldiagnostics_kube.process.metrics import MetricSpec
 from prometheus_client import Counter, Gauge
 
 if TYPE_CHECKING:

@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics_api.formats import parse_time
-from mldiagnostics_api.matching import match
 from mldiagnostics_api.names import OPT_IN_LABEL
-from mldiagnostics_api.owners import lone_run, run_of
-from mldiagnostics_api.variables import InjectedIdentity
-from mldiagnostics_api.workloads import LONE_POD, workload_of
+from mldiagnostics_api.workloads.kinds import LONE_POD, workload_of
+from mldiagnostics_api.workloads.matching import match
+from mldiagnostics_api.workloads.owners import lone_run, missing_whole, run_of
+from mldiagnostics_api.workloads.variables import InjectedIdentity
 
 from mldiagnostics_operator.owners import Owners
-from mldiagnostics_operator.runs.observed import ObservedWorkload, observe
+from mldiagnostics_operator.runs.watches.observed_workload import ObservedWorkload, observe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mldiagnostics_api.workloads import WorkloadKind
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_api.workloads.kinds import Object, WorkloadKind
+    from mldiagnostics_kube.client.api_client import ApiClient
 
     Labels = Mapping[str, str]
 
@@ -69,7 +69,10 @@ class WorkloadIdentities:
         part = controller.uid if is_pod else observed.uid
         if part in self._parts:
             return None
-        top = await self._top(observed)
+        chain = await self._owners.chain(controller)
+        if missing_whole(controller, chain):
+            return None
+        top = _top(chain)
         if top is None:
             return None if is_pod else self._decide(observed, {})
         if len(self._parts) >= _KNOWN_PARTS:
@@ -86,14 +89,6 @@ class WorkloadIdentities:
         Raises ClusterError.
         """
         return await self._owners.read(kind, namespace, name, lambda body: observe(kind, body))
-
-    async def _top(self, observed: ObservedWorkload) -> ObservedWorkload | None:
-        """Return the topmost owner; None if the workload has no owner that exists."""
-        run = run_of(await self._owners.chain(observed.controller))
-        if run is None:
-            return None
-        kind = workload_of(run.kind, run.workload["apiVersion"])
-        return observe(kind, run.workload) if kind else None
 
     def _decide(self, observed: ObservedWorkload, pod_labels: Labels) -> OptedIn | None:
         is_pod = observed.kind is LONE_POD
@@ -120,3 +115,10 @@ class WorkloadIdentities:
             run = itself
         identity = InjectedIdentity.of(run, observed.kind, cluster=self._cluster_name, namespace=observed.namespace)
         return OptedIn(observed, identity)
+
+
+def _top(chain: tuple[Object, ...]) -> ObservedWorkload | None:
+    """Return the topmost owner; None if it cannot be a run."""
+    run = run_of(chain)
+    kind = workload_of(run.kind, run.workload["apiVersion"]) if run else None
+    return observe(kind, run.workload) if run and kind else None

@@ -42,8 +42,8 @@ ALIASES = MappingProxyType(
             {
                 **_GOODPUT_MODULES,
                 **{f"src.{name}": module for name, module in _GOODPUT_MODULES.items()},
-                "src.exclusion_utils": "mldiagnostics.goodput.exclusion",
-                "src.goodput_exclusion": "mldiagnostics.goodput.exclusion",
+                "src.exclusion_utils": "mldiagnostics.goodput.queries.exclusion",
+                "src.goodput_exclusion": "mldiagnostics.goodput.queries.exclusion",
             }
         ),
     }

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.goodput.checkpoints import RESTORE, SAVE, DurationStats, number, operations, spread
+from mldiagnostics.goodput.queries.checkpoints import RESTORE, SAVE, DurationStats, number, operations, spread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

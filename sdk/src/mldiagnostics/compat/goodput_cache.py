@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.diagnostics import warn_once
-from mldiagnostics.goodput import snapshot_copies
-from mldiagnostics.goodput.payload import micros
+from mldiagnostics.goodput.events.conversion import micros
+from mldiagnostics.goodput.snapshots import copies as snapshot_copies
 from mldiagnostics.layout import sanitize
 from mldiagnostics.pipeline.drops import shown
 from mldiagnostics.text.strict_json import finite

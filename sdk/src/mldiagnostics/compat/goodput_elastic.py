@@ -6,16 +6,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mldiagnostics.goodput.elastic_calculator import ElasticGoodputCalculator
-    from mldiagnostics.goodput.elastic_recorder import ElasticGoodputRecorder
-    from mldiagnostics.goodput.recorder import GoodputRecorder
+    from mldiagnostics.goodput.queries.elastic_calculator import ElasticGoodputCalculator
+    from mldiagnostics.goodput.recording.elastic_recorder import ElasticGoodputRecorder
+    from mldiagnostics.goodput.recording.recorder import GoodputRecorder
 
 __all__ = ["ElasticGoodputCalculator", "ElasticGoodputRecorder", "GoodputRecorder"]
 
 _HOMES = {
-    "ElasticGoodputCalculator": "mldiagnostics.goodput.elastic_calculator",
-    "ElasticGoodputRecorder": "mldiagnostics.goodput.elastic_recorder",
-    "GoodputRecorder": "mldiagnostics.goodput.recorder",
+    "ElasticGoodputCalculator": "mldiagnostics.goodput.queries.elastic_calculator",
+    "ElasticGoodputRecorder": "mldiagnostics.goodput.recording.elastic_recorder",
+    "GoodputRecorder": "mldiagnostics.goodput.recording.recorder",
 }
 """Name -> the module that has it: a training process that only records loads only the recorder."""
 

@@ -14,13 +14,6 @@ from mldiagnostics.goodput.buckets import (
     MetricType,
     MonitoringWindowType,
 )
-from mldiagnostics.goodput.details import (
-    ElasticIntervalWorkloadMetricDetails,
-    ElasticWorkloadMetricDetails,
-    IntervalWorkloadMetricDetails,
-    UnproductiveTimeDict,
-    WorkloadMetricDetails,
-)
 from mldiagnostics.goodput.google_cloud import (
     MACHINE_TYPE_TO_ACCELERATOR_TYPE_MAPPING,
     GCPOptions,
@@ -30,7 +23,14 @@ from mldiagnostics.goodput.google_cloud import (
     get_gcp_project_id,
     get_node_zone,
 )
-from mldiagnostics.goodput.ideal import (
+from mldiagnostics.goodput.queries.details import (
+    ElasticIntervalWorkloadMetricDetails,
+    ElasticWorkloadMetricDetails,
+    IntervalWorkloadMetricDetails,
+    UnproductiveTimeDict,
+    WorkloadMetricDetails,
+)
+from mldiagnostics.goodput.queries.ideal import (
     compute_ideal_step_time,
     compute_percentile,
     compute_step_deviation_from_baseline,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gzip
 import http.client
+import os
 import re
 import socket
 import ssl
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import quote, urlsplit
 
@@ -28,6 +28,8 @@ Fault: TypeAlias = Literal[
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _MAX_ANSWER_BYTES = 64 * 1024
+_MAX_TOKEN_BYTES = 64 * 1024
+_MAX_CA_BYTES = 16 * 1024 * 1024
 _FAULTS: dict[int, Fault] = {
     **dict.fromkeys((400, 422), "rejected"),
     **dict.fromkeys((401, 403), "denied"),
@@ -139,8 +141,8 @@ class ControlPlaneClient:
         context = ssl.create_default_context() if endpoint.trusts_system else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         if endpoint.ca_file:
             try:
-                context.load_verify_locations(endpoint.ca_file)
-            except (OSError, ssl.SSLError) as error:
+                context.load_verify_locations(cadata=_content(endpoint.ca_file, _MAX_CA_BYTES).decode("ascii"))
+            except (OSError, ValueError) as error:
                 raise self._failed(
                     "certificate", f"MLDIAG_CONTROL_PLANE_CA={endpoint.ca_file!r} cannot be read: {error}"
                 ) from error
@@ -173,7 +175,7 @@ class ControlPlaneClient:
         if not endpoint.sends_token:
             return {}
         try:
-            token = Path(endpoint.token_file).read_text(encoding="ascii").strip()
+            token = _content(endpoint.token_file, _MAX_TOKEN_BYTES).decode("ascii").strip()
             if not _TOKEN.fullmatch(token):
                 raise ValueError(f"{endpoint.token_file}: not one line of a token")  # noqa: TRY301 - one way out
         except (OSError, ValueError) as error:
@@ -198,3 +200,12 @@ class ControlPlaneClient:
 
     def _failed(self, fault: Fault, problem: str, *, retry_after: float | None = None) -> ReportFailed:
         return ReportFailed(fault, f"control plane {self._endpoint.url}: {problem}", retry_after_s=retry_after)
+
+
+def _content(path: str, max_bytes: int) -> bytes:
+    """Return the content of a file that may also be an endless device or a pipe."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+        content = file.read(max_bytes + 1) or b""
+    if len(content) > max_bytes:
+        raise ValueError(f"{path}: more than {max_bytes >> 10} KiB")
+    return content

@@ -8,10 +8,10 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mldiagnostics.control_plane.event_backlog import EventBacklog
-from mldiagnostics.control_plane.packing import ClockStep
-from mldiagnostics.goodput.clocks import CLOCK_STEP
-from mldiagnostics.goodput.events import Event, EventCode
-from mldiagnostics.goodput.payload import cause_of_end, micros, parse
+from mldiagnostics.goodput.events.clocks import CLOCK_STEP
+from mldiagnostics.goodput.events.conversion import cause_of_end, micros, parse
+from mldiagnostics.goodput.events.event import Event, EventCode
+from mldiagnostics.goodput.events.packing import ClockStep
 from mldiagnostics.pipeline.records import is_goodput
 from mldiagnostics.pipeline.sink import BatchPolicy, SinkMaker
 

@@ -8,14 +8,14 @@ import zlib
 from collections import deque
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from mldiagnostics.control_plane.packing import MAX_BYTES, Packer
 from mldiagnostics.diagnostics import warn_once
+from mldiagnostics.goodput.events.packing import MAX_BYTES, Packer
 from mldiagnostics.text.strict_json import dumps
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from mldiagnostics.control_plane.packing import Entry
+    from mldiagnostics.goodput.events.packing import Entry
 
 __all__ = ["BLOCK", "KEPT_BYTES", "EventBacklog"]
 

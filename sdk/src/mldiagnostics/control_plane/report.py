@@ -37,6 +37,7 @@ class RunSnapshot:
         reason: Reason of the phase, one CamelCase word.
         message: Explanation of the reason.
         step: Number of the last step that started.
+        step_time_s: Time of a step in seconds, if it is known.
         facts: Section `run` of a report, from the process that leads.
         configs: Configurations in the sections software, hardware and user.
     """
@@ -47,24 +48,22 @@ class RunSnapshot:
     step: int | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     configs: Mapping[str, Any] = field(default_factory=dict)
+    step_time_s: float | None = None
 
 
 @dataclass(slots=True)
 class Progress:
-    """The last known step, when it was reached, and the time of a step until then."""
+    """The last known step, when it was reached, and the time of a step."""
 
     step: int | None = None
     changed: float | None = None
     step_time_s: float | None = None
 
-    def update(self, step: int | None, now: float) -> None:
-        """Note the step at a moment, in Unix seconds."""
-        if step is None or step < 0 or step == self.step:
-            return
-        before, at = self.step, self.changed
-        if before is not None and at is not None and step > before and now > at:
-            self.step_time_s = (now - at) / (step - before)
-        self.step, self.changed = step, now
+    def update(self, step: int | None, now: float, step_time_s: float | None = None) -> None:
+        """Note the step and its time at a moment, in Unix seconds."""
+        self.step_time_s = step_time_s
+        if step is not None and step >= 0 and step != self.step:
+            self.step, self.changed = step, now
 
     def document(self) -> dict[str, Any] | None:
         """Return the section `progress`; None before the first step."""

@@ -192,7 +192,7 @@ class Reporter:
         view, collected = self._view(), self._collector.collected(self._persisted_events)
         self._event_count = collected.event_count if self._leads else 0
         now = time.time()
-        self._progress.update(collected.step if view.step is None else view.step, now)
+        self._progress.update(collected.step if view.step is None else view.step, now, view.step_time_s)
         if collected.profiler and self._tensorflow is None:
             self._tensorflow = is_installed("tensorflow")
         self._sequence += 1

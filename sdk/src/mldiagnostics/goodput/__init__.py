@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from mldiagnostics.compat.goodput_cache import GoodputCache
     from mldiagnostics.compat.goodput_utils import GoodputInfo, StepInfo, get_timestamp_from_log_entry
     from mldiagnostics.goodput.buckets import BadputType, GoodputType, IntervalMetricType, MetricType
-    from mldiagnostics.goodput.calculator import GoodputCalculator
-    from mldiagnostics.goodput.details import (
+    from mldiagnostics.goodput.queries.calculator import GoodputCalculator
+    from mldiagnostics.goodput.queries.details import (
         IntervalWorkloadMetricDetails,
         UnproductiveTimeDict,
         WorkloadMetricDetails,
     )
-    from mldiagnostics.goodput.ideal import compute_ideal_step_time, get_extra_time_from_anomalous_steps
-    from mldiagnostics.goodput.recorder import GoodputRecorder
+    from mldiagnostics.goodput.queries.ideal import compute_ideal_step_time, get_extra_time_from_anomalous_steps
+    from mldiagnostics.goodput.recording.recorder import GoodputRecorder
 
 __all__ = [
     "BadputType",
@@ -50,18 +50,18 @@ _HOMES = {
     "CheckpointBadputCalculator": "compat.checkpoint_badput_calculator",
     "CheckpointLoggerOptions": "compat.checkpoint_badput_calculator",
     "GoodputCache": "compat.goodput_cache",
-    "GoodputCalculator": "goodput.calculator",
+    "GoodputCalculator": "goodput.queries.calculator",
     "GoodputInfo": "compat.goodput_utils",
-    "GoodputRecorder": "goodput.recorder",
+    "GoodputRecorder": "goodput.recording.recorder",
     "GoodputType": "goodput.buckets",
     "IntervalMetricType": "goodput.buckets",
-    "IntervalWorkloadMetricDetails": "goodput.details",
+    "IntervalWorkloadMetricDetails": "goodput.queries.details",
     "MetricType": "goodput.buckets",
     "StepInfo": "compat.goodput_utils",
-    "UnproductiveTimeDict": "goodput.details",
-    "WorkloadMetricDetails": "goodput.details",
-    "compute_ideal_step_time": "goodput.ideal",
-    "get_extra_time_from_anomalous_steps": "goodput.ideal",
+    "UnproductiveTimeDict": "goodput.queries.details",
+    "WorkloadMetricDetails": "goodput.queries.details",
+    "compute_ideal_step_time": "goodput.queries.ideal",
+    "get_extra_time_from_anomalous_steps": "goodput.queries.ideal",
     "get_timestamp_from_log_entry": "compat.goodput_utils",
 }
 """Name -> the module below `mldiagnostics` that has it."""
@@ -69,7 +69,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     if name == "_CloudLogger":  # by which programs pass a log around
-        return import_module("mldiagnostics.goodput.named_log").NamedLog
+        return import_module("mldiagnostics.goodput.recording.named_log").NamedLog
     if name in _HOMES:
         return getattr(import_module(f"mldiagnostics.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,16 +10,17 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError, LogMissing, LogUnreadable, StoreError
-from mldiagnostics.goodput.cluster_record import MAX_BYTES, NOTHING_RECORDED, ClusterRecord
-from mldiagnostics.goodput.history import History
+from mldiagnostics.goodput.ledger.history import History
 from mldiagnostics.goodput.location import CACHE_DIR, CLOUD_LOGGING
 from mldiagnostics.goodput.log import absolute, open_log
 from mldiagnostics.goodput.log.nearby_logs import COMMAND, describe_nearby
 from mldiagnostics.goodput.log.search import search_log
-from mldiagnostics.goodput.log.snapshot import snapshot_path
 from mldiagnostics.goodput.render.words import moment
 from mldiagnostics.goodput.report import make_report
-from mldiagnostics.goodput.stored_history import StoredHistory
+from mldiagnostics.goodput.report.cluster_record import MAX_BYTES, NOTHING_RECORDED, ClusterRecord
+from mldiagnostics.goodput.report.hang import assess
+from mldiagnostics.goodput.snapshots.snapshot import snapshot_path
+from mldiagnostics.goodput.snapshots.stored_history import StoredHistory
 from mldiagnostics.layout import CLUSTER_RECORD, REPORTED_DIR
 from mldiagnostics.runs.listing import run_at
 from mldiagnostics.store import open_store
@@ -27,10 +28,11 @@ from mldiagnostics.store import open_store
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from mldiagnostics.goodput.history import Run
+    from mldiagnostics.goodput.ledger.history import Run
     from mldiagnostics.goodput.log import Log
     from mldiagnostics.goodput.report import GoodputReport
     from mldiagnostics.goodput.report.view import RunView
+    from mldiagnostics.runs.row import RunRow
 
 __all__ = ["ReportQuery", "read"]
 
@@ -39,7 +41,8 @@ __all__ = ["ReportQuery", "read"]
 class ReportQuery:
     """A query of each log; moments are microseconds of POSIX time.
 
-    `command` is the one that messages name.
+    `command` is the one that messages name. `row` is the newest run of the log; if it is not of a run.json but of an
+    MLRun, the account ends when it says.
     """
 
     now: int
@@ -51,6 +54,7 @@ class ReportQuery:
     created: int | None = None
     ideal_step_time_s: float | None = None
     command: str = COMMAND
+    row: RunRow | None = None
 
 
 def read(
@@ -88,7 +92,7 @@ def _runs(url: str, job: str | None, query: ReportQuery) -> Iterator[tuple[Goodp
     wanted = known if query.all_runs else [_one(known, query.run, log.name) if query.run else known[-1]]
     for run in wanted:
         view = history.of(query.now, run)
-        until, stopped = _until(view, url, query.now) if run == known[-1] else (query.now, "")
+        until, stopped, failure = _ending(view, url, query) if run == known[-1] else (query.now, "", "")
         report = make_report(
             view,
             now=until,
@@ -105,22 +109,31 @@ def _runs(url: str, job: str | None, query: ReportQuery) -> Iterator[tuple[Goodp
         )
         ignored = Counter(report.ignored) + history.ignored  # invalid lines do not belong to a run
         corrected = dict(history.corrected.most_common())
-        yield replace(report, ignored=dict(ignored.most_common()), corrected=corrected, stopped=stopped), view
+        if stopped:
+            report = replace(report, hang=assess(None, None, None))  # no step is running
+        yield (
+            replace(report, ignored=dict(ignored.most_common()), corrected=corrected, stopped=stopped, failure=failure),
+            view,
+        )
 
 
-def _until(run: Run, log: str, now: int) -> tuple[int, str]:
-    """Return the end of a run's account, and why the run failed without a job end.
+def _ending(run: Run, log: str, query: ReportQuery) -> tuple[int, str, str]:
+    """Return the end of a run's account, and the reasons why it stopped and failed.
 
-    The record of the run has both, if the log is the directory of a run. An event after the last heartbeat counts.
+    A run stopped if it has no job end. The row of its MLRun has the reasons, else the record of the run, if the log is
+    the directory of a run. An event after the last heartbeat counts.
     """
-    if log.startswith(CLOUD_LOGGING) or run.ended(now) is not None:
-        return now, ""
-    row = run_at(absolute(log), now=now / 1e6)
-    if row is None or row.phase == "Active" or row.ended is None:
-        return now, ""
-    last = max(round(row.ended * 1e6), (run.last_event(now) or 0) + 1)  # the account has the events before its end
+    now, row = query.now, query.row
+    if row is None or row.document:  # of a run.json, which is read again
+        row = None if log.startswith(CLOUD_LOGGING) else run_at(absolute(log), now=now / 1e6)
+    if row is None or row.phase == "Active":
+        return now, "", ""
     reason = ": ".join(part for part in (row.reason or row.phase, row.message) if part)
-    return (last, reason) if last < now else (now, "")
+    failure = reason if row.phase == "Failed" else ""
+    if run.ended(now) is not None or (end := row.account_end) is None:
+        return now, "", failure
+    last = max(round(end * 1e6), (run.last_event(now) or 0) + 1)  # the account has the events before its end
+    return (last, reason, failure) if last < now else (now, "", failure)
 
 
 def _cluster_record(log: str) -> ClusterRecord:

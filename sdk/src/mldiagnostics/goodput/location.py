@@ -23,7 +23,17 @@ from mldiagnostics.layout import sanitize
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CACHE_DIR", "CLOUD_LOGGING", "VARIABLE", "CloudLog", "LogPlace", "cloud_log", "log_places", "log_url"]
+__all__ = [
+    "CACHE_DIR",
+    "CLOUD_LOGGING",
+    "DEFAULT",
+    "VARIABLE",
+    "CloudLog",
+    "LogPlace",
+    "cloud_log",
+    "log_places",
+    "log_url",
+]
 
 CLOUD_LOGGING = "cloud-logging:"
 VARIABLE = "MLDIAG_GOODPUT_LOG"
@@ -32,6 +42,8 @@ CACHE_DIR = "ML_GOODPUT_CACHE_DIR"
 
 _CUT = ("gs:/", "file:/")
 _DEFAULT_ROOT = "mldiagnostics"
+DEFAULT = "the default"
+"""Source of the place of a log where neither program nor environment names one."""
 
 
 class LogPlace(NamedTuple):
@@ -69,7 +81,7 @@ def log_places(
     storages = (
         (run_storage, "the storage of this process's run"),
         (env.get("MLDIAG_STORAGE"), "MLDIAG_STORAGE"),
-        (_DEFAULT_ROOT, "the default"),
+        (_DEFAULT_ROOT, DEFAULT),
     )
     known = [(env.get(VARIABLE), VARIABLE), *((root and f"{_joined(root)}goodput", by) for root, by in storages)]
     names = "/".join((sanitize(logger_name), sanitize(job_name)))

@@ -101,6 +101,8 @@ def process_info(environment: ProcessEnvironment, problems: dict[str, str]) -> P
     read = _IntegerReader(environment.env, problems)
     candidates = (numbers for launcher in _LAUNCHERS if (numbers := launcher(environment, read)) is not None)
     numbers = next(candidates, None) or _Numbers(0, local_rank=read.first("LOCAL_RANK") or 0)
+    for injected in _INJECTED:  # also those that do not count here
+        read.first(injected)
     world_size = numbers.world_size
     if world_size is not None and numbers.rank >= world_size:
         problems["rank"] = (
@@ -182,6 +184,7 @@ _LAUNCHERS: tuple[_Launcher, ...] = (
     _variables("JOB_COMPLETION_INDEX"),
 )
 _ATTEMPTS = ("MLDIAG_ATTEMPT", "JOBSET_RESTART_ATTEMPT", "SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT")
+_INJECTED = ("MLDIAG_RANK", "MLDIAG_WORLD_SIZE", "MLDIAG_SLICE", "MLDIAG_HOST_INDEX", "MLDIAG_ATTEMPT")
 _HOST_INDICES = ("MLDIAG_HOST_INDEX", "TPU_WORKER_ID", "SLURM_NODEID", "GROUP_RANK", "JOB_COMPLETION_INDEX")
 
 

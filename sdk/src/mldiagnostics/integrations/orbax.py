@@ -14,7 +14,7 @@ from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.lifecycle.current_run import current
 
 if TYPE_CHECKING:
-    from mldiagnostics.goodput.recorder import GoodputRecorder
+    from mldiagnostics.goodput.recording.recorder import GoodputRecorder
 
 __all__ = ["MLDiagnosticsLogger"]
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
+
+from mldiagnostics.text.redaction import redact
 
 Phase: TypeAlias = Literal["Pending", "Active", "Completed", "Failed"]
 
 FINAL: frozenset[str] = frozenset({"Completed", "Failed"})
+
+_EXAMINED = 16_384
+"""Characters of a message that are examined for secrets, before it is shortened."""
 
 TERMINATING = "Terminating"
 """Reason of an active run whose program handles a signal."""
@@ -49,7 +54,15 @@ class ExitEvidence:
 
 
 def judge(evidence: ExitEvidence) -> RunOutcome:
-    """Return the outcome: the declared phase, else that of the worst evidence."""
+    """Return the outcome: the declared phase, else that of the worst evidence.
+
+    Its message has no secrets, on one short line.
+    """
+    outcome = _judged(evidence)
+    return replace(outcome, message=shorten(redact(outcome.message[:_EXAMINED])))
+
+
+def _judged(evidence: ExitEvidence) -> RunOutcome:
     if evidence.declared is not None:
         return RunOutcome(evidence.declared, "ClosedByProgram")
     if evidence.uncaught:
@@ -59,7 +72,7 @@ def judge(evidence: ExitEvidence) -> RunOutcome:
     if evidence.signal:
         return RunOutcome("Failed", "Terminated", f"the process received {evidence.signal}")
     if not evidence.returned and evidence.exits and not is_success(evidence.exits[-1]):
-        ended = f"the program ended by sys.exit({shorten(repr(evidence.exits[-1]))})"
+        ended = f"the program ended by sys.exit({evidence.exits[-1]!r})"
         if evidence.handled:
             return RunOutcome("Failed", "Terminated", f"{ended} after {evidence.handled}")
         return RunOutcome("Failed", "ExitCode", ended)
@@ -67,7 +80,9 @@ def judge(evidence: ExitEvidence) -> RunOutcome:
         return RunOutcome("Failed", "UncaughtExceptionInThread", evidence.thread)
     if evidence.returned is False and not evidence.exits:
         return RunOutcome(
-            "Completed", "ExitCodeUnknown", "SystemExit was raised without sys.exit, so its status is unknown"
+            "Completed",
+            "ExitCodeUnknown",
+            "SystemExit was raised with a computed status, which is unknown; end the program with sys.exit(status)",
         )
     return RunOutcome("Completed")
 

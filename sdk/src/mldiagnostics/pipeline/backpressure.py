@@ -1,7 +1,8 @@
 """Let recording threads wait for room with `on_full="wait"`, where that is safe.
 
-Threads of this package never wait, as others wait for their work. Nor does a thread wait while a run or the process
-ends, or in a signal handler that interrupted this package and may hold a lock that the drain needs.
+Threads of this package never wait, as others wait for their work; the buffer has additional room for them. Nor does a
+thread wait while a run or the process ends, or in a signal handler that interrupted this package and may hold a lock
+that the drain needs.
 """
 
 from __future__ import annotations
@@ -17,8 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
+    from mldiagnostics.pipeline.buffer import Entry
+
 ROOM_S = 30.0
 """Longest wait of a record for room; it is dropped and counted then, and the next ones at once."""
+
+OWN_ROOM = 16_384
+"""Additional room for records of this package's own threads, a few each second."""
 
 PAUSE_S = 0.001
 """Pause between two looks for room."""
@@ -46,15 +52,20 @@ class Backpressure:
         self._has_timed_out = False
         self._is_stopped = False
 
-    def wait(self, attempt: Callable[[], bool]) -> bool:
-        """Repeat an attempt until it succeeds; return whether it did."""
+    def wait(self, take: Callable[[Entry, int], bool], entry: Entry) -> bool:
+        """Repeat `take` until it succeeds; return whether it did.
+
+        Threads of this package use the room that is left for them.
+        """
+        if _is_own_thread():
+            return take(entry, OWN_ROOM)
         if self._has_timed_out or not _may_wait(sys._getframe(1)):  # noqa: SLF001 - a documented function
             return False
         self._wake()
         deadline = time.monotonic() + ROOM_S
         while not (self._is_stopped or self._has_timed_out):
             time.sleep(PAUSE_S)
-            if attempt():
+            if take(entry, 0):
                 return True
             if time.monotonic() > deadline:
                 self._has_timed_out = True
@@ -70,10 +81,12 @@ class Backpressure:
         self._is_stopped = True
 
 
+def _is_own_thread() -> bool:
+    return threading.current_thread().name.startswith(_OUR_THREADS)
+
+
 def _may_wait(frame: FrameType | None) -> bool:
     """Return whether the thread at `frame` holds no lock that the drain could need."""
-    if threading.current_thread().name.startswith(_OUR_THREADS):
-        return False
     entering = True  # the innermost frames are those of the call itself
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))

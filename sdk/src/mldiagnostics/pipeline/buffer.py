@@ -146,18 +146,19 @@ class Buffer:
         if self._take(entry):
             return
         backpressure = self._backpressure
-        if backpressure is None or not backpressure.wait(lambda: self._take(entry)):
+        if backpressure is None or not backpressure.wait(self._take, entry):
             self.drops.count("buffer-full", detail=shown(entry[2]))
 
-    def _take(self, entry: Entry) -> bool:
+    def _take(self, entry: Entry, extra: int = 0) -> bool:
+        """Add an entry if there is room, which is larger by `extra` entries."""
         is_locked = self._lock.acquire(timeout=LOCKED_S)
         try:
-            return self._take_now(entry)
+            return self._take_now(entry, extra)
         finally:
             if is_locked:
                 self._lock.release()
 
-    def _take_now(self, entry: Entry) -> bool:
+    def _take_now(self, entry: Entry, extra: int) -> bool:
         charge = entry[-1]
         if self._on_first_record is not None:
             self._on_first_record()
@@ -165,7 +166,7 @@ class Buffer:
             while self._given_back:
                 freed = self._given_back.popleft()
                 self._charged -= freed
-        capacity = self.capacity if entry[1] == "metric" else self.capacity + RESERVE
+        capacity = (self.capacity if entry[1] == "metric" else self.capacity + RESERVE) + extra
         if len(self.entries) >= capacity or self._charged + charge > self._capacity_bytes:
             return False
         self._charged += charge

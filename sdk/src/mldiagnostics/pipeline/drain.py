@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.metric_types import NO_UNIT, UNITS
@@ -48,6 +48,8 @@ class Drain:
         self._wake: SimpleQueue[None] = SimpleQueue()  # safe in a signal handler, unlike an Event
         self._closed = False
         self._payloads = 0
+        self.last_step: int | None = None
+        """Step of the last metric that has one."""
         self._yield_gil = GilYielder()
         self._backpressure = Backpressure(self.wake) if waits else None
         self._sink_backpressure = SinkBackpressure()
@@ -116,6 +118,8 @@ class Drain:
 
     def _hand_over(self, records: list[Record], size: int) -> None:
         if records:
+            steps = (each.step for each in reversed(records) if each.kind == "metric" and each.step is not None)
+            self.last_step = next(steps, self.last_step)
             for worker in self._workers:
                 if self._backpressure is not None:
                     self._sink_backpressure.wait(worker, lambda: self._closed)
@@ -167,15 +171,15 @@ class Drain:
         if step is None:
             return None
         try:
-            return _writable(step if type(step) is int else int(cast("float", settle(step))))
+            return _writable(_whole(step))
         except Exception as error:  # noqa: BLE001 - a framework may raise anything when it reads an array
-            warn_once("bad-step", f"{name} is recorded without its step, which is not a whole number: {shown(error)}")
+            warn_once("bad-step", f"{name} is recorded without its step: {shown(error)}; give a whole number")
             return None
 
     def _make_payload(self, make: PayloadMaker, t: float, step: Any) -> dict[str, object]:
         """Return a payload whose making was deferred to this thread; it contains the step."""
         self._payloads += 1
-        number = step if step is None or type(step) is int else int(cast("float", settle(step)))
+        number = None if step is None else _whole(step)
         return make(t, number, f"{self._origin.incarnation}-{self._payloads}")
 
     def _report_drops(self) -> None:
@@ -185,6 +189,16 @@ class Drain:
             for worker in self._workers:
                 if worker.name != loss.sink:  # it records its own gaps
                     worker.offer([drop_record(self._origin, loss)], 0)
+
+
+def _whole(step: Any) -> int:
+    """Return a step, an int or a kept value; raise `Unrecordable` if not whole."""
+    if type(step) is int:
+        return step
+    number = settle(step)
+    if not isinstance(number, float) or not number.is_integer():
+        raise Unrecordable("bad-value", f"step {number} is not a whole number")
+    return int(number)
 
 
 def _writable(number: int) -> int:

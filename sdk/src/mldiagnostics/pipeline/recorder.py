@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import threading
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -85,6 +86,7 @@ class RecordPipeline:
         self._drain: Drain | None = None
         self._closed: CloseSummary | None = None
         self._closing = False
+        self._close_lock = threading.RLock()
         self._start()
         _open.append(self)
 
@@ -97,6 +99,11 @@ class RecordPipeline:
     def drops(self) -> dict[str, int]:
         """Numbers of dropped records by reason, or `<sink>: <reason>` for one sink."""
         return self._buffer.drops.totals() if self._closed is None else dict(self._closed.dropped)
+
+    @property
+    def last_step(self) -> int | None:
+        """Step of the last metric, None before the first one that has a step."""
+        return self._drain.last_step if self._drain is not None else None
 
     def append(
         self,
@@ -127,25 +134,33 @@ class RecordPipeline:
 
         Later records wait for the next pipeline.
 
-        Closing again returns the first result. With `quiet` no warning reports records that were not written in time.
+        Closing again returns the first result, after waiting for a thread that closes. With `quiet` no warning reports
+        records that were not written in time.
         """
-        if self._closed is None and self._closing:  # in a signal handler that interrupted this call
-            return CloseSummary({}, self.drops, complete=False)
-        if self._closed is None:
-            self._closing = True
-            complete = self._send_token(timeout_s, closing=True, quiet=quiet)
-            for worker in self._workers:
-                if worker.waiting:
-                    self._buffer.drops.count("unwritten", worker.waiting, sink=worker.name, detail=f"{timeout_s:g} s")
-            for loss in self._buffer.drops.take_new():
-                if not quiet:
-                    warn_once(f"dropped {loss.sink} {loss.reason}", loss.sentence())
-            if self in _open:
-                _open.remove(self)
-            self._buffer.resume()
-            written = {worker.name: worker.written for worker in self._workers[: len(self._sinks)]}
-            self._closed = CloseSummary(written, self.drops, complete)
-            self._buffer.drops.reset()
+        is_locked = self._close_lock.acquire(timeout=timeout_s)
+        try:
+            if self._closed is None and (self._closing or not is_locked):  # a signal handler interrupted this call
+                return CloseSummary({}, self.drops, complete=False)
+            return self._closed or self._close(timeout_s, quiet=quiet)
+        finally:
+            if is_locked:
+                self._close_lock.release()
+
+    def _close(self, timeout_s: float, *, quiet: bool) -> CloseSummary:
+        self._closing = True
+        complete = self._send_token(timeout_s, closing=True, quiet=quiet)
+        for worker in self._workers:
+            if worker.waiting:
+                self._buffer.drops.count("unwritten", worker.waiting, sink=worker.name, detail=f"{timeout_s:g} s")
+        for loss in self._buffer.drops.take_new():
+            if not quiet:
+                warn_once(f"dropped {loss.sink} {loss.reason}", loss.sentence())
+        if self in _open:
+            _open.remove(self)
+        self._buffer.resume()
+        written = {worker.name: worker.written for worker in self._workers[: len(self._sinks)]}
+        self._closed = CloseSummary(written, self.drops, complete)
+        self._buffer.drops.reset()
         return self._closed
 
     def _start(self) -> None:
@@ -183,6 +198,7 @@ class RecordPipeline:
         """
         self.origin = self.origin.after_fork()
         self._drain, self._workers = None, []
+        self._closing, self._close_lock = False, threading.RLock()
 
         def start() -> None:
             self._buffer.resume()

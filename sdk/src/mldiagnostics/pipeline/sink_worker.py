@@ -15,6 +15,7 @@ from mldiagnostics.pipeline.buffer import CAPACITY, CAPACITY_BYTES, FlushToken
 from mldiagnostics.pipeline.drops import DroppedRecords
 from mldiagnostics.pipeline.records import Record
 from mldiagnostics.pipeline.sink import SinkNotReady, SinkUnavailable, SpooledForNow, SpoolFull
+from mldiagnostics.text.redaction import redact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -40,7 +41,7 @@ class SinkWorker:
     """
 
     def __init__(self, maker: SinkMaker, origin: Origin, drops: Drops) -> None:
-        self.name = maker.name
+        self.name = redact(maker.name)  # a URL, which is in records and messages
         self.written = 0
         self._sink = maker.make(origin)
         self._drops = drops
@@ -232,7 +233,7 @@ class SinkWorker:
 def drop_record(origin: Origin, loss: DroppedRecords) -> Record:
     """Return the record that reports dropped records."""
     labels = {"sink": loss.sink} if loss.sink else {}
-    payload = {"detail": loss.detail} if loss.detail else None
+    payload = {"detail": redact(loss.detail)} if loss.detail else None
     rank, attempt = origin.rank, origin.attempt
     return Record("drop", time.time(), loss.reason, float(loss.number), None, labels, rank, attempt, "", payload)
 

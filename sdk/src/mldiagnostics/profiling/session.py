@@ -22,6 +22,7 @@ from mldiagnostics.profiling.claim import ProfilerClaim, queue
 from mldiagnostics.profiling.frameworks import recorder
 from mldiagnostics.profiling.recorder import Busy, CannotRecord
 from mldiagnostics.profiling.storage import spool_trace, store_run_trace
+from mldiagnostics.text.redaction import redact
 
 if TYPE_CHECKING:
     from mldiagnostics.profiling.recorder import TraceRecorder, TraceRecording
@@ -161,7 +162,7 @@ class ProfileSession:
 
     def _fail(self, reason: str) -> None:
         warn_once("profile-lost", f"profile {self.name}: lost, {reason}")
-        self._close("failed", reason=reason)
+        self._close("failed", reason=redact(reason))
 
     def _close(self, state: str, **details: object) -> None:
         self._trace = None

@@ -148,6 +148,7 @@ class Xprof:
             else:
                 name = self._name(run, session_id, step)
                 self._is_skipping = not self._records(run)
+                step = run.last_step if step is None else step
                 self._active = None if self._is_skipping else start(run, name, step=step)
             self._has_failed = self._active is None and not self._is_skipping
             return not self._has_failed

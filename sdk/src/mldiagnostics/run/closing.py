@@ -1,18 +1,27 @@
-"""Check the arguments of `MLRun.close`, and call callbacks without raising."""
+"""Check the arguments of `MLRun`'s methods, and call callbacks without raising."""
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.configs.kinds import RunPhase
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.lifecycle.outcome import FINAL, Phase
+from mldiagnostics.pipeline.drops import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CLOSE_TIMEOUT_S", "RUN_PHASES", "call_guarded", "final_phase", "timeout_seconds"]
+__all__ = [
+    "CLOSE_TIMEOUT_S",
+    "RUN_PHASES",
+    "call_guarded",
+    "final_phase",
+    "timeout_seconds",
+    "warn_failed",
+    "whole_step",
+]
 
 CLOSE_TIMEOUT_S = 10.0
 """Default time limit of `close()`; records that are not written by then count as dropped."""
@@ -50,9 +59,26 @@ def timeout_seconds(timeout_s: float) -> float:
         return CLOSE_TIMEOUT_S
 
 
+def whole_step(number: Any) -> int | None:
+    """Return the number of a step, None with a warning if it is invalid."""
+    try:
+        step = int(number)
+        if isinstance(number, str) or step == number:
+            return step
+    except Exception:  # noqa: BLE001, S110 - methods of a foreign object may raise anything
+        pass
+    warn_once("step", f"run.step({shown(number)}) is ignored; give a whole number")
+    return None
+
+
 def call_guarded(key: str, callback: Callable[..., object], *arguments: object) -> None:
     """Call a callback of the program; report its exception."""
     try:
         callback(*arguments)
     except Exception as error:  # noqa: BLE001 - the training continues
-        warn_once(f"{key}-{getattr(callback, '__qualname__', 'callback')}", f"a callback failed ({key}): {error!r}")
+        warn_failed(key, callback, error)
+
+
+def warn_failed(key: str, callback: Callable[..., object], error: Exception) -> None:
+    """Report the exception of a callback of the program."""
+    warn_once(f"{key}-{getattr(callback, '__qualname__', 'callback')}", f"a callback failed ({key}): {error!r}")

@@ -1,8 +1,8 @@
 """Observe how the process ends, without changing it.
 
 Hooks are installed once in a process, before the existing ones, and do nothing in forked children: the phase belongs to
-the parent. Python gives exit handlers no exit status, so a wrapper of `sys.exit` keeps its argument; the last
-instruction of the main program shows whether that call ended it.
+the parent. Python gives exit handlers no exit status, so a wrapper of `sys.exit` keeps its argument; the frame of the
+main program (`main_program`) shows whether that call ended it, and which exception did.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import builtins
 import contextlib
-import dis
 import os
 import signal
 import sys
@@ -19,14 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.identity.environment import has_native_handler
 from mldiagnostics.lifecycle import current_run
-from mldiagnostics.lifecycle.outcome import ExitEvidence, shorten
+from mldiagnostics.lifecycle.outcome import ExitEvidence
 from mldiagnostics.run import preemption
+from mldiagnostics.run.main_program import exception_of, has_returned, main_frame, raised_exit
+from mldiagnostics.run.python_hooks import watch_exceptions, watch_exits, watch_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType, TracebackType
-
-_RETURNS = {"RETURN_VALUE", "RETURN_CONST"}
+    from types import FrameType
 
 
 class ExitHooks:
@@ -34,7 +32,7 @@ class ExitHooks:
 
     def __init__(self) -> None:
         self._pid = os.getpid()
-        self._main = _main_frame()
+        self._main = main_frame()
         self._previous: Any = None
         self._uncaught = self._thread = self._signal = self._handled = ""
         self._exits: tuple[object, ...] = ()
@@ -51,7 +49,7 @@ class ExitHooks:
             handled=self._handled,
             preempted=preempted,
             exits=self._exits,
-            returned=_has_returned(self._main) if self._ended else None,
+            returned=has_returned(self._main) if self._ended else None,
         )
 
     def forget(self) -> None:
@@ -61,8 +59,8 @@ class ExitHooks:
 
     def watch(self) -> None:
         """Install the hooks; called once."""
-        sys.excepthook = self._wrap_excepthook(sys.excepthook)
-        threading.excepthook = self._wrap_thread_hook(threading.excepthook)
+        watch_exceptions(self._note_reported)
+        watch_threads(self._note_thread)
         atexit.register(self._on_exit)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._release_in_child)
@@ -71,10 +69,7 @@ class ExitHooks:
 
             util.Finalize(None, self._on_child_exit, exitpriority=100)  # forked ones end without exit handlers
         if not _in_notebook():
-            sys.exit = self._wrap_exit(sys.exit)
-            for name in ("exit", "quit"):
-                if hasattr(builtins, name):
-                    setattr(builtins, name, _wrap_quitter(getattr(builtins, name), self._note_exit))
+            watch_exits(self._note_exit)
 
     def watch_sigterm(self) -> bool:
         """Install the handler of SIGTERM; return whether it is installed.
@@ -134,7 +129,17 @@ class ExitHooks:
 
     def _on_exit(self) -> None:
         self._ended = True
+        if self.is_ours() and not hasattr(sys, "ps1"):
+            self._note_end(self._main)
         self._close_run()
+
+    def _note_end(self, main: FrameType | None) -> None:
+        """Note how the main program ended, also if another hook has replaced ours."""
+        if main is None or has_returned(main):
+            return
+        if not self._uncaught and (error := exception_of(main)) is not None:
+            self.note_uncaught(type(error), error)
+        self._exits = raised_exit(main.f_code, main.f_lasti) or self._exits
 
     def _close_run(self) -> None:
         run = current_run.current()
@@ -148,30 +153,16 @@ class ExitHooks:
             self.note_uncaught(kind, error)
         self._close_run()
 
-    def _wrap_excepthook(self, previous: Callable[..., object]) -> Callable[..., None]:
-        def excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-            if self.is_ours() and not hasattr(sys, "ps1"):  # at a prompt it ends a line, not the process
-                self.note_uncaught(kind, error)
-            previous(kind, error, trace)
+    def _note_reported(self, kind: type[BaseException], error: BaseException | None) -> None:
+        if self.is_ours() and not hasattr(sys, "ps1"):  # at a prompt it ends a line, not the process
+            self.note_uncaught(kind, error)
 
-        return excepthook
-
-    def _wrap_thread_hook(self, previous: Callable[[Any], object]) -> Callable[[Any], None]:
-        def excepthook(args: Any) -> None:
-            if self.is_ours() and not issubclass(args.exc_type, SystemExit):
-                name = args.thread.name if args.thread is not None else "a thread"
-                self._thread = f"{name}: {_described(args.exc_type, args.exc_value)}"
-            previous(args)
-
-        return excepthook
-
-    def _wrap_exit(self, original: Callable[..., Any]) -> Any:
-        def exit(status: object = None, /) -> None:  # noqa: A001 - it replaces `sys.exit`
-            """Exit the interpreter by raising SystemExit(status)."""
-            self._note_exit(status)
-            original(status)
-
-        return exit
+    def _note_thread(
+        self, thread: threading.Thread | None, kind: type[BaseException], error: BaseException | None
+    ) -> None:
+        if self.is_ours() and not issubclass(kind, SystemExit):
+            name = thread.name if thread is not None else "a thread"
+            self._thread = f"{name}: {_described(kind, error)}"
 
     def _on_sigterm(self, number: int, frame: FrameType | None) -> None:
         """Record the signal, then call the previous handler."""
@@ -214,41 +205,9 @@ def _pass_on(handler: Any, number: int, frame: FrameType | None) -> None:
 
 def _described(kind: type[BaseException], error: BaseException | None) -> str:
     try:
-        return shorten(f"{kind.__name__}: {error}" if error is not None and str(error) else kind.__name__)
+        return f"{kind.__name__}: {error}" if error is not None and str(error) else kind.__name__
     except Exception:  # noqa: BLE001 - the program's own class may raise anything
         return kind.__name__
-
-
-def _wrap_quitter(original: Any, note: Callable[[object], None]) -> Any:
-    """Return the `exit` or `quit` of interactive use, wrapped to keep its argument."""
-
-    class Quitter:
-        def __repr__(self) -> str:  # type: ignore[explicit-override]
-            return repr(original)
-
-        def __call__(self, code: object = None) -> None:
-            note(code)
-            original(code)
-
-    return Quitter()
-
-
-def _main_frame() -> FrameType | None:
-    """Return the outermost frame of the main thread.
-
-    Its last instruction shows how the program ended.
-    """
-    frame = sys._current_frames().get(threading.main_thread().ident or 0)  # noqa: SLF001 - a documented function
-    while frame is not None and frame.f_back is not None:
-        frame = frame.f_back
-    return frame
-
-
-def _has_returned(frame: FrameType | None) -> bool | None:
-    if frame is None or frame.f_lasti < 0:
-        return None
-    code = frame.f_code.co_code
-    return frame.f_lasti < len(code) and dis.opname[code[frame.f_lasti]] in _RETURNS
 
 
 def _in_notebook() -> bool:

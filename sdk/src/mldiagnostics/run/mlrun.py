@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.configs.detection import detect
@@ -15,7 +16,15 @@ from mldiagnostics.lifecycle import current_run
 from mldiagnostics.lifecycle.outcome import Phase, RunOutcome, judge, terminating
 from mldiagnostics.pipeline.recorder import CloseSummary
 from mldiagnostics.run import ownership
-from mldiagnostics.run.closing import CLOSE_TIMEOUT_S, RUN_PHASES, call_guarded, final_phase, timeout_seconds
+from mldiagnostics.run.closing import (
+    CLOSE_TIMEOUT_S,
+    RUN_PHASES,
+    call_guarded,
+    final_phase,
+    timeout_seconds,
+    warn_failed,
+    whole_step,
+)
 from mldiagnostics.run.config_dict import ConfigDict
 from mldiagnostics.run.fields import RunFields, kinds_section, process_section
 from mldiagnostics.run.state import RunState
@@ -27,7 +36,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.cloud import CloudEnvironment
     from mldiagnostics.control_plane.reporter import Reporter
-    from mldiagnostics.goodput.elastic_recorder import ElasticGoodputRecorder
+    from mldiagnostics.goodput.recording.elastic_recorder import ElasticGoodputRecorder
     from mldiagnostics.identity.resolve import ResolvedIdentity
     from mldiagnostics.pipeline.recorder import RecordPipeline
     from mldiagnostics.run.arguments import RunArguments
@@ -164,6 +173,11 @@ class MLRun(RunFields):
         self._configs.update({"userConfigs": values})
 
     @property
+    def last_step(self) -> int | None:
+        """Number of the last step that started, else of the last metric; None before."""
+        return self._state.last_step
+
+    @property
     def closed(self) -> bool:
         """Whether the run has ended for this process."""
         return self._closed is not None
@@ -183,17 +197,26 @@ class MLRun(RunFields):
         """
         if extra or unknown:
             warn_ignored("run.step", MLRun.step, extra, unknown)
-        try:
-            last = self._state.step
-            step = int(number) if number is not None else 0 if last is None else last + 1
-        except (TypeError, ValueError, OverflowError):
-            warn_once("step", f"run.step({number!r}) is ignored; give a whole number")
+        state = self._state
+        last = state.step
+        if type(number) is int:
+            step = number
+        elif number is None:
+            step = 0 if last is None else last + 1
+        elif (whole := whole_step(number)) is not None:
+            step = whole
+        else:
             return
-        self._state.step = step
-        if self._records_goodput and step != last:
-            self.recorder.record_step_start_time(step)
+        if step != last:
+            state.step = step
+            state.starts.note((monotonic(), step))
+            if self._records_goodput:
+                self.recorder.record_step_start_time(step)
         for callback in self._step_callbacks:
-            call_guarded("on-step", callback, step)
+            try:  # not in a function: this is called with every step
+                callback(step)
+            except Exception as error:  # noqa: BLE001, PERF203 - the training continues
+                warn_failed("on-step", callback, error)
 
     def on_step(self, callback: Callable[[int], object]) -> None:
         """Call `callback` with the number of every step, when it starts.

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from mldiagnostics.cloud import CloudEnvironment
 from mldiagnostics.diagnostics import LOGGER, announce, detail, warn_once
 from mldiagnostics.errors import ConfigurationError, MissingExtraError, MLDiagnosticsError, MLRunConfigurationError
-from mldiagnostics.goodput.elastic_recorder import ElasticGoodputRecorder
-from mldiagnostics.goodput.sources.compilation import Compilations
+from mldiagnostics.goodput.recording.compilation import Compilations
+from mldiagnostics.goodput.recording.elastic_recorder import ElasticGoodputRecorder
 from mldiagnostics.identity.environment import detect
 from mldiagnostics.identity.origin import Origin
 from mldiagnostics.identity.resolve import locate

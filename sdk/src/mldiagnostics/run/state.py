@@ -7,11 +7,15 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.configs.jsonable import jsonable
-from mldiagnostics.diagnostics import counts
+from mldiagnostics.diagnostics import counts, warn_once
 from mldiagnostics.lifecycle.outcome import FINAL, RunOutcome
+from mldiagnostics.pipeline.buffer import MAX_PAYLOAD_BYTES
+from mldiagnostics.pipeline.drops import shown
 from mldiagnostics.run import preemption
+from mldiagnostics.run.config_fitting import fitting_configs
 from mldiagnostics.run.heartbeat import HeartbeatThread
 from mldiagnostics.run.manifest import SCHEMA_VERSION, Manifest
+from mldiagnostics.run.step_times import StepStarts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -57,6 +61,7 @@ class RunState:
         self.outcome = RunOutcome("Active")
         self.preempted = False
         self.step: int | None = None
+        self.starts = StepStarts()
         self._origin = origin
         self._recording = recording
         self._heartbeat_s = heartbeat_s
@@ -69,6 +74,7 @@ class RunState:
         self._started = self._last_beat = time.time()
         self._ended: float | None = None
         self._progress: dict[str, float] = {}
+        self._configs_before: Mapping[str, Any] = {}
         self._is_closed = False
         self._manifest = Manifest(storage, origin.run_id) if leads else None
         self._gather = gather
@@ -100,8 +106,10 @@ class RunState:
             self.outcome = outcome
             if outcome.phase in FINAL:
                 self._ended = time.time()
-            payload = {"host": self._origin.host, "reason": outcome.reason, "message": outcome.message}
-            self._recording.append("phase", outcome.phase, step=self.step, payload=payload)
+            reason = {"host": self._origin.host, "reason": outcome.reason, "message": outcome.message}
+            drops = {"drops": self._recording.drops} if last and self._recording.drops else {}
+            payload = {**reason, **self._step_time(), **drops}
+            self._recording.append("phase", outcome.phase, step=self.last_step, payload=payload)
 
     def sync(self, timeout_s: float, *, write: bool = True) -> bool:
         """Record a heartbeat, and `write` run.json.
@@ -121,23 +129,39 @@ class RunState:
         outcome = self.outcome
         times = {"started": self._started, "ended": self._ended}
         facts = {"group": self._facts["runGroup"], **times, "kinds": dict(self._kinds())}
-        return RunSnapshot(outcome.phase, outcome.reason, outcome.message, self.step, facts, self._recorded_configs)
+        return RunSnapshot(
+            outcome.phase,
+            outcome.reason,
+            outcome.message,
+            self.step,
+            facts,
+            self._recorded_configs,
+            self.starts.median_s(),
+        )
+
+    @property
+    def last_step(self) -> int | None:
+        """Number of the last step: of the program's own count, else of the last metric."""
+        return self._recording.last_step if self.step is None else self.step
 
     def _beat(self) -> None:
         self._last_beat = time.time()
         self._update_progress(self._last_beat)
         if not self._is_closed:
-            payload = {"intervalSeconds": self._heartbeat_s}
-            self._recording.append("heartbeat", "alive", step=self.step, payload=payload)
+            payload = {"intervalSeconds": self._heartbeat_s, **self._step_time()}
+            self._recording.append("heartbeat", "alive", step=self.last_step, payload=payload)
         self.preempted = self.preempted or preemption.was_announced()
         self._gather()
 
     def _update_progress(self, now: float) -> None:
-        step, before = self.step, self._progress
-        if step is not None and step != before.get("step"):
-            self._progress = {"step": step, "t": now}
-            if before and step > before["step"]:
-                self._progress["stepTimeSeconds"] = (now - before["t"]) / (step - before["step"])
+        step, before = self.last_step, self._progress
+        if step is not None:
+            moment = before["t"] if step == before.get("step") else now
+            self._progress = {"step": step, "t": moment, **self._step_time()}
+
+    def _step_time(self) -> dict[str, float]:
+        step_time_s = self.starts.median_s()
+        return {} if step_time_s is None else {"stepTimeSeconds": step_time_s}
 
     def _write(self) -> None:
         self._record_configs()
@@ -152,10 +176,19 @@ class RunState:
 
     def _record_configs(self) -> None:
         configs = self._readable_configs()
-        if configs != self._recorded_configs:
-            self._recorded_configs = configs
-            if not self._is_closed:
-                self._recording.append("config", "configs", payload=configs)
+        if configs == self._configs_before:
+            return
+        self._configs_before = configs
+        fitting, left_out = fitting_configs(configs, max_bytes=MAX_PAYLOAD_BYTES)
+        if left_out:
+            warn_once(
+                "configs-too-large",
+                f"configs: more than {MAX_PAYLOAD_BYTES >> 10} KiB, {', '.join(map(shown, left_out[:5]))} left out; "
+                "store large values as files and record their paths",
+            )
+        self._recorded_configs = fitting
+        if not self._is_closed:
+            self._recording.append("config", "configs", payload=fitting)
 
     def _readable_configs(self) -> Mapping[str, Any]:
         """Return the configurations as JSON in three sections.

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, cast
 
 from mldiagnostics.cloud import CloudEnvironment
-from mldiagnostics.goodput.elastic_recorder import ElasticGoodputRecorder
+from mldiagnostics.goodput.recording.elastic_recorder import ElasticGoodputRecorder
 from mldiagnostics.identity.environment import detect
 from mldiagnostics.identity.origin import Origin
 from mldiagnostics.identity.resolve import locate
@@ -61,6 +61,7 @@ class _DiscardingPipeline:
     def __init__(self, origin: Origin) -> None:
         self.origin = origin
         self.drops: dict[str, int] = {}
+        self.last_step = None
 
     def append(self, *_: object, **__: object) -> None:
         """Drop the record."""

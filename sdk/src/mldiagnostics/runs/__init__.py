@@ -16,11 +16,14 @@ Each row has `to_json()`.
 
 from __future__ import annotations
 
-from mldiagnostics.runs.listing import configs, find_run, list_runs, run_at
+from mldiagnostics.runs.attempt_row import AttemptRow
+from mldiagnostics.runs.finding import attempt_rows, find_run, ranks
+from mldiagnostics.runs.finding_rows import FindingRow, findings
+from mldiagnostics.runs.listing import configs, list_runs, run_at
 from mldiagnostics.runs.metric_rows import MetricRow, metrics
 from mldiagnostics.runs.rank_row import RankRow
-from mldiagnostics.runs.record_queries import EventRow, events, ranks, read_records
-from mldiagnostics.runs.row import AttemptRow, RunRow, attempt_rows
+from mldiagnostics.runs.record_queries import EventRow, events, read_records
+from mldiagnostics.runs.row import RunRow
 from mldiagnostics.runs.run_goodput import goodput, goodput_over_time, step_times, with_goodput
 from mldiagnostics.runs.series_reader import MetricSeries, SeriesReader, series
 from mldiagnostics.runs.session_rows import SessionFile, SessionRow, sessions
@@ -28,6 +31,7 @@ from mldiagnostics.runs.session_rows import SessionFile, SessionRow, sessions
 __all__ = [
     "AttemptRow",
     "EventRow",
+    "FindingRow",
     "MetricRow",
     "MetricSeries",
     "RankRow",
@@ -39,6 +43,7 @@ __all__ = [
     "configs",
     "events",
     "find_run",
+    "findings",
     "goodput",
     "goodput_over_time",
     "list_runs",

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.lifecycle.outcome import FINAL, Phase, RunOutcome
-from mldiagnostics.runs.row import phase_at, phase_named
+from mldiagnostics.pipeline.records import is_goodput
+from mldiagnostics.runs.phase import phase_at, phase_named
 from mldiagnostics.runs.row_values import FieldReader, timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from mldiagnostics.pipeline.records import Record
 
@@ -41,8 +41,13 @@ class RankRow:
     heartbeat: float | None
     """Last sign of life, in Unix seconds."""
     step: int | None
+    """The step that started last."""
     step_time_s: float | None = None
-    """Mean time of a step between the last signs of life, in seconds."""
+    """Median time of the recent steps, in seconds."""
+    started: float | None = None
+    """First sign of life, in Unix seconds."""
+    ended: float | None = None
+    """When it ended, or was seen last before it fell silent; None while it runs."""
     pod: str | None = None
     pod_uid: str | None = None
     node: str | None = None
@@ -68,49 +73,57 @@ class RankRow:
             "phase": self.phase,
             "reason": self.reason or None,
             "message": self.message or None,
+            "startTime": timestamp(self.started),
+            "completionTime": timestamp(self.ended),
             "lastHeartbeatTime": timestamp(self.heartbeat),
             "progress": {"step": self.step, "stepTimeSeconds": self.step_time_s},
         }
 
 
-def rank_rows(records: Iterable[tuple[str, Record]], *, now: float) -> list[RankRow]:
+def rank_rows(records: Iterable[tuple[str, Record]], *, now: float, interval_s: float | None = None) -> list[RankRow]:
     """Return a row for each rank, of its last process, by rank.
 
     Args:
-        records: Records with the incarnations of their processes; only phases, heartbeats and servers for profiles on
-            demand count.
+        records: Records with the incarnations of their processes. Any record is a sign of life.
         now: As of when, in Unix seconds.
+        interval_s: Time between the heartbeats of the run, for processes that were killed before they recorded theirs.
     """
     processes: dict[tuple[int, int, str], list[Record]] = {}
     ports: dict[tuple[int, int, str], int | None] = {}
     for incarnation, record in records:
-        if record.kind in {"phase", "heartbeat"}:
-            processes.setdefault((record.rank, record.attempt, incarnation), []).append(record)
-        elif record.kind == "session" and record.name == _ON_DEMAND:
+        processes.setdefault((record.rank, record.attempt, incarnation), []).append(record)
+        if record.kind == "session" and record.name == _ON_DEMAND:
             ports[record.rank, record.attempt, incarnation] = FieldReader(record.payload).integer("port")
     last: dict[int, tuple[tuple[int, float], RankRow]] = {}
     for (rank, attempt, incarnation), history in processes.items():
         start = (attempt, min(record.t for record in history))
         if rank not in last or start > last[rank][0]:
-            row = _rank_row(rank, attempt, incarnation, history, now)
+            row = _rank_row(rank, attempt, incarnation, history, now=now, interval_s=interval_s)
             last[rank] = start, replace(row, port=ports.get((rank, attempt, incarnation)))
     return [row for _, (_, row) in sorted(last.items())]
 
 
-def _rank_row(rank: int, attempt: int, incarnation: str, history: list[Record], now: float) -> RankRow:
+def _rank_row(
+    rank: int, attempt: int, incarnation: str, history: list[Record], *, now: float, interval_s: float | None
+) -> RankRow:
     history = sorted(history, key=lambda each: each.t)
-    outcome, interval_s, place = RunOutcome("Active"), None, FieldReader({})
-    host = ""
+    recorded, place = RunOutcome("Active"), FieldReader({})
+    host, step, step_time_s = "", None, None
     for record in history:
+        if (started_step := _step_of(record)) is not None:
+            step = started_step
+        if record.kind not in {"phase", "heartbeat"}:
+            continue
         payload = FieldReader(record.payload)
         host = payload.text("host") or host
         interval_s = payload.number("intervalSeconds") or interval_s
-        if record.kind == "phase" and outcome.phase not in FINAL:
-            outcome = RunOutcome(phase_named(record.name), payload.text("reason"), payload.text("message"))
+        step_time_s = payload.number("stepTimeSeconds") or step_time_s
+        if record.kind == "phase" and recorded.phase not in FINAL:
+            recorded = RunOutcome(phase_named(record.name), payload.text("reason"), payload.text("message"))
         if record.kind == "phase" and not place.fields:
             place = payload  # the first phase says where the process runs
-    outcome = phase_at(outcome, heartbeat=history[-1].t, interval_s=interval_s, now=now)
-    progress = [(record.t, record.step) for record in history if record.step is not None]
+    seen = history[-1].t
+    outcome = phase_at(recorded, heartbeat=seen, interval_s=interval_s, now=now)
     return RankRow(
         rank=rank,
         attempt=attempt,
@@ -119,9 +132,11 @@ def _rank_row(rank: int, attempt: int, incarnation: str, history: list[Record], 
         phase=outcome.phase,
         reason=outcome.reason,
         message=outcome.message,
-        heartbeat=history[-1].t,
-        step=max((step for _, step in progress), default=None),
-        step_time_s=_step_time_s(progress),
+        heartbeat=seen,
+        step=step,
+        step_time_s=step_time_s,
+        started=history[0].t,
+        ended=seen if outcome.phase in FINAL else None,
         pod=host if host and place.text("podUid") else None,
         pod_uid=place.text("podUid") or None,
         node=place.text("node") or None,
@@ -130,9 +145,9 @@ def _rank_row(rank: int, attempt: int, incarnation: str, history: list[Record], 
     )
 
 
-def _step_time_s(progress: Sequence[tuple[float, int]]) -> float | None:
-    """Return the time of a step between the last two signs of life that show progress."""
-    for (before, first), (after, last) in reversed(list(pairwise(progress))):
-        if last > first and after > before:
-            return (after - before) / (last - first)
-    return None
+def _step_of(record: Record) -> int | None:
+    """Return the step that has started; metrics may have steps of their own."""
+    if is_goodput(record):
+        payload = FieldReader(record.payload)
+        return payload.integer("step_count") if payload.number("step_start_time") is not None else None
+    return record.step if record.kind in {"phase", "heartbeat"} else None

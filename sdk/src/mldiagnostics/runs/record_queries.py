@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.pipeline.records import KINDS, Kind, decode, is_goodput
+from mldiagnostics.pipeline.records import KINDS, Kind, is_goodput
 from mldiagnostics.runs.rank_row import RankRow, rank_rows
+from mldiagnostics.runs.record_ends import decoded, head_of, signs_of_life, tail_of
 from mldiagnostics.runs.record_files import record_files
 from mldiagnostics.runs.record_reader import RecordReader
 from mldiagnostics.runs.row import directory_of
@@ -23,15 +22,9 @@ if TYPE_CHECKING:
     from mldiagnostics.runs.record_files import RecordFile
     from mldiagnostics.runs.row import RunRow
 
-__all__ = ["EventRow", "events", "ranks", "read_records"]
-
-_HEAD_BYTES = 64 * 1024
-_TAIL_BYTES = (256 * 1024, 1024 * 1024, 8 * 1024 * 1024)
-"""The end of a file is read so far back, by turns, until it shows a sign of life."""
+__all__ = ["EventRow", "events", "last_records", "process_rows", "read_records"]
 
 _MAX_PROCESSES = 16
-_SIGNS_OF_LIFE = ('"kind":"phase"', '"kind":"heartbeat"')
-_MARKS_OF_RANKS = re.compile(rb'"kind":"(?:phase|heartbeat|session)"')
 _SEGMENT_HEAD = "segment"
 _EVENT_KINDS: frozenset[Kind] = frozenset({"event", "phase", "session", "drop"})
 
@@ -67,36 +60,37 @@ class EventRow:
         }
 
 
-def ranks(run: RunRow | str, *, now: float | None = None) -> list[RankRow]:
-    """Return the processes of a run, for each rank the last one.
+def process_rows(directory: str, *, now: float, interval_s: float | None = None) -> list[RankRow]:
+    """Return the processes of a run by their records and its heartbeats' interval.
 
-    The cost does not grow with the length of the run: of each process the first 64 KiB are read and the end of its last
-    file, 256 KiB, or up to 8 MiB until that shows a sign of life. In a store these two objects are read whole.
-
-    Args:
-        run: A row, or the directory of a run: a path or URL.
-        now: As of when, in Unix seconds; by default now.
-
-    Returns:
-        The rows, by rank; none if there are no records.
-
-    Raises:
-        ConfigurationError: The directory is not a path or URL that can be read.
-        StoreError: The files cannot be read.
-
-    Example:
-        [rank for rank in ranks(run) if rank.phase == "Failed"]
+    `ranks` has all facts. Raises as `ranks` does.
     """
-    files = record_files(directory_of(run))
+    files = record_files(directory)
     first, last = _ends(files.list())
     signs: list[tuple[str, Record]] = []
     for file, opened in files.open(sorted({*first, *last})):
         with opened:
-            lines = _head(opened) if file in first else b""
+            lines = head_of(opened) if file in first else b""
             if file in last and (file not in first or len(lines) < file.size):
-                lines += _tail(opened)
-        signs += ((file.segment.incarnation, record) for record in _records_of_rank(lines))
-    return rank_rows(signs, now=time.time() if now is None else now)
+                lines += tail_of(opened)
+        signs += ((file.segment.incarnation, record) for record in signs_of_life(lines))
+    return rank_rows(signs, now=now, interval_s=interval_s)
+
+
+def last_records(directory: str, incarnations: Collection[str]) -> dict[str, float]:
+    """Return when some processes recorded last, in Unix seconds, by incarnation.
+
+    Raises `StoreError`.
+    """
+    files = record_files(directory)
+    newest = {file.segment.incarnation: file for file in files.list() if file.segment.incarnation in incarnations}
+    seen = {}
+    for file, opened in files.open(sorted(newest.values())):
+        with opened:
+            moments = [record.t for record in signs_of_life(tail_of(opened))]
+        if moments:
+            seen[file.segment.incarnation] = max(moments)
+    return seen
 
 
 def read_records(storage: str, run_id: str, *, kinds: Collection[Kind] | None = None) -> Iterator[Record]:
@@ -167,7 +161,7 @@ def _records(
     for block in RecordReader(directory, rank=rank, attempt=attempt).blocks():
         for line in block.lines.split(b"\n"):
             if line and not line.startswith(others):
-                record = _decoded(line)
+                record = decoded(line)
                 if record is not None and (kinds is None or record.kind in kinds):
                     yield block.segment.incarnation, record
 
@@ -188,40 +182,3 @@ def _ends(files: Iterable[RecordFile]) -> tuple[set[RecordFile], set[RecordFile]
         first |= {each[0] for each in recent}
         last |= {each[-1] for each in recent}
     return first, last
-
-
-def _head(opened: BinaryIO) -> bytes:
-    head = opened.read(_HEAD_BYTES)
-    return head[: head.rfind(b"\n") + 1]
-
-
-def _tail(opened: BinaryIO) -> bytes:
-    """Return the last whole lines, back to a sign of life if there is one near."""
-    size = opened.seek(0, 2)
-    lines = b""
-    for length in _TAIL_BYTES:
-        opened.seek(max(0, size - length))
-        tail = opened.read(length)
-        whole = tail.find(b"\n") + 1 if length < size else 0
-        lines = tail[whole : tail.rfind(b"\n") + 1]
-        if length >= size or any(mark.encode() in lines for mark in _SIGNS_OF_LIFE):
-            break
-    return lines
-
-
-def _records_of_rank(lines: bytes) -> Iterator[Record]:
-    end = 0
-    for mark in _MARKS_OF_RANKS.finditer(lines):  # a tenth of the time of a look at each line
-        if mark.start() < end:
-            continue
-        start, end = lines.rfind(b"\n", 0, mark.start()) + 1, lines.find(b"\n", mark.end())
-        end = len(lines) if end < 0 else end
-        if (record := _decoded(lines[start:end])) is not None:
-            yield record
-
-
-def _decoded(line: bytes) -> Record | None:
-    try:
-        return decode(line)
-    except (ValueError, RecursionError):
-        return None

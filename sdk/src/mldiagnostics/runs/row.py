@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.lifecycle.outcome import TERMINATING, Phase, RunOutcome
+from mldiagnostics.lifecycle.outcome import Phase, RunOutcome
+from mldiagnostics.runs.attempt_numbers import attempt_number
+from mldiagnostics.runs.phase import phase_at, phase_named
 from mldiagnostics.runs.row_values import FieldReader, timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from mldiagnostics.runs.rank_row import RankRow
-
-__all__ = ["AttemptRow", "RunRow", "attempt_rows", "directory_of", "folded", "phase_at", "phase_named", "run_row"]
-
-HEARTBEATS_MISSED = 3
-"""After how many intervals of silence a process counts as lost."""
-
-_PHASES = frozenset({"Pending", "Active", "Completed", "Failed"})
+__all__ = ["RunRow", "directory_of", "run_row"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +41,13 @@ class RunRow:
     world_size: int | None = None
     """How many ranks the run has."""
     hosts: int | None = None
-    """How many hosts report in the last attempt; `find_run` counts them."""
+    """How many hosts report in the last attempt."""
     host: str = ""
     """Host of the process that leads."""
     step: int | None = None
+    """The step that started last."""
     step_time_s: float | None = None
-    """Mean time of a step between two signs of life, in seconds."""
+    """Median time of the recent steps, in seconds."""
     goodput: float | None = None
     """Productive by elapsed time, from 0 to 1; `with_goodput` computes it."""
     created: float | None = None
@@ -59,8 +55,15 @@ class RunRow:
     started: float | None = None
     """Start of the last attempt."""
     ended: float | None = None
+    """End of the last process; of one that fell silent, its last sign of life."""
+    held_since: float | None = None
+    """Since when a queue or a user holds the run back; None while it runs."""
     heartbeat: float | None = None
     """Last sign of life."""
+    drops: Mapping[str, int] = field(default_factory=dict)
+    """Records that were not kept, by reason."""
+    complaints: Mapping[str, int] = field(default_factory=dict)
+    """Warnings of the SDK in the process that leads, by subject."""
     sessions: tuple[str, ...] | None = None
     """Names of the profile sessions in the run's directory, sorted."""
     storage: str | None = None
@@ -73,6 +76,11 @@ class RunRow:
     """Sections `software`, `hardware` and `user`."""
     document: Mapping[str, Any] = field(default_factory=dict)
     """The whole run.json; empty for a row from another source."""
+
+    @property
+    def account_end(self) -> float | None:
+        """End of the account of goodput, also while the run is held back; else None."""
+        return self.ended if self.phase in {"Completed", "Failed"} else self.held_since
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as JSON with the keys of an MLRun.
@@ -98,6 +106,8 @@ class RunRow:
             "startTime": timestamp(self.started),
             "completionTime": timestamp(self.ended),
             "lastHeartbeatTime": timestamp(self.heartbeat),
+            "drops": dict(self.drops),
+            "complaints": dict(self.complaints),
             "profileSessions": None if self.sessions is None else list(self.sessions),
             "storageLocation": self.storage,
             "directory": self.directory,
@@ -105,50 +115,9 @@ class RunRow:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptRow:
-    """One attempt at a run. Times are Unix seconds, None where unknown."""
-
-    attempt: int | None
-    incarnation: str
-    started: float | None
-    ended: float | None
-    phase: Phase
-    reason: str
-    message: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the attempt as JSON; times are RFC 3339, unknown values are null."""
-        return {
-            "attempt": self.attempt,
-            "incarnation": self.incarnation or None,
-            "startTime": timestamp(self.started),
-            "completionTime": timestamp(self.ended),
-            "phase": self.phase,
-            "reason": self.reason or None,
-            "message": self.message or None,
-        }
-
-
 def directory_of(run: RunRow | str) -> str:
     """Return the directory of a run that is given as a row, or by its directory."""
     return run if isinstance(run, str) else run.directory
-
-
-def phase_at(outcome: RunOutcome, *, heartbeat: float | None, interval_s: float | None, now: float) -> RunOutcome:
-    """Return the phase as of `now`.
-
-    An active run that was silent for three intervals is Failed, for the reason `Lost`.
-    """
-    if outcome.phase != "Active" or heartbeat is None or not interval_s:
-        return outcome
-    if now - heartbeat <= HEARTBEATS_MISSED * interval_s:
-        return outcome
-    since = (timestamp(heartbeat) or "an unknown time").partition(".")[0]
-    silence = f"no sign of life since {since} UTC, one is due every {interval_s:g} s"
-    if outcome.reason == TERMINATING:
-        return RunOutcome("Failed", "Terminated", f"{outcome.message}; {silence}: killed before it had ended")
-    return RunOutcome("Failed", "Lost", f"{silence}: killed, or the host is gone")
 
 
 def run_row(
@@ -161,7 +130,7 @@ def run_row(
 ) -> RunRow:
     """Return the row of a run.json as of `now` (Unix seconds).
 
-    Missing and malformed values are unknown.
+    Missing and malformed values are unknown. `fold.folded` adds the facts of the records.
     """
     fields = FieldReader(document)
     heartbeat, progress = fields.part("heartbeat"), fields.part("progress")
@@ -179,7 +148,7 @@ def run_row(
         phase=outcome.phase,
         reason=outcome.reason,
         message=outcome.message,
-        attempt=fields.integer("attempt"),
+        attempt=attempt_number(document),
         world_size=world_size,
         hosts=1 if world_size == 1 else None,
         host=fields.text("host"),
@@ -189,6 +158,8 @@ def run_row(
         started=fields.number("started"),
         ended=fields.number("ended") if recorded.phase == outcome.phase else last_beat,
         heartbeat=last_beat,
+        drops=fields.counts("drops"),
+        complaints=fields.counts("complaints"),
         sessions=sessions,
         storage=storage,
         directory=directory,
@@ -196,35 +167,3 @@ def run_row(
         configs=fields.part("configs").fields,
         document=document,
     )
-
-
-def attempt_rows(run: RunRow) -> list[AttemptRow]:
-    """Return the attempts of a run (at most the last 101), the oldest first."""
-    earlier = run.document.get("attempts")
-    rows = []
-    for fields in map(FieldReader, earlier if isinstance(earlier, list) else []):
-        outcome = phase_named(fields.fields.get("phase")), fields.text("reason"), fields.text("message")
-        ended = fields.number("ended")
-        rows.append(
-            AttemptRow(fields.integer("attempt"), fields.text("incarnation"), fields.number("started"), ended, *outcome)
-        )
-    incarnation = FieldReader(run.document).text("incarnation")
-    return [*rows, AttemptRow(run.attempt, incarnation, run.started, run.ended, run.phase, run.reason, run.message)]
-
-
-def folded(row: RunRow, ranks: Sequence[RankRow]) -> RunRow:
-    """Return the row as Failed if one of its ranks has failed in the same attempt."""
-    attempt = row.attempt if row.attempt is not None else max((rank.attempt for rank in ranks), default=0)
-    failed = [rank for rank in ranks if rank.phase == "Failed" and rank.attempt == attempt]
-    if row.phase == "Failed" or not failed:
-        return row
-    first = failed[0]
-    message = f"rank {first.rank} on {first.host or 'an unknown host'}: {first.message or first.reason}"
-    if len(failed) > 1:
-        message += f" (and {len(failed) - 1} more)"
-    return replace(row, phase="Failed", reason=f"Worker{first.reason}", message=message)
-
-
-def phase_named(text: object) -> Phase:
-    """Return a phase by its name; Pending for anything else."""
-    return cast("Phase", text) if isinstance(text, str) and text in _PHASES else "Pending"

@@ -34,6 +34,11 @@ class FieldReader:
         value = self.number(key)
         return None if value is None else int(value)
 
+    def counts(self, key: str) -> dict[str, int]:
+        """Return the positive whole numbers of an object below, by name."""
+        part = self.part(key)
+        return {name: count for name in part.fields if (count := part.integer(name)) is not None and count > 0}
+
     def part(self, key: str) -> FieldReader:
         """Return the reader of an object below, an empty one if there is none."""
         return FieldReader(self.fields.get(key))

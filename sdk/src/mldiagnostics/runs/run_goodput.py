@@ -9,6 +9,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import LogMissing, LogUnreadable
+from mldiagnostics.layout import REPORTED_DIR
+from mldiagnostics.runs.record_files import record_files
 from mldiagnostics.runs.row import directory_of
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.report.view import RunView
     from mldiagnostics.runs.row import RunRow
 
-__all__ = ["goodput", "goodput_over_time", "step_times", "with_goodput"]
+__all__ = ["goodput", "goodput_log", "goodput_over_time", "step_times", "with_goodput"]
 
 
 def goodput(run: RunRow | str, *, now: float | None = None, windows_s: Sequence[float] = ()) -> GoodputReport | None:
@@ -88,32 +90,52 @@ def goodput_over_time(
     return report, [breakdown(view.account(moment, start=left, end=right)) for left, right in pairwise(bounds)]
 
 
-def with_goodput(row: RunRow, *, now: float | None = None) -> RunRow:
+def with_goodput(row: RunRow, *, now: float | None = None, most_bytes: int | None = None) -> RunRow:
     """Return the row with its goodput, at the cost of `goodput`.
 
     It stays None for a run without events of goodput. Raises `LogUnreadable` as `goodput` does.
+
+    Args:
+        row: The run.
+        now: As for `goodput`.
+        most_bytes: A run with more bytes of records keeps its goodput as it is; None for no limit.
     """
+    if most_bytes is not None and sum(file.size for file in record_files(row.directory).list()) > most_bytes:
+        return row
     report = goodput(row, now=now)
     return row if report is None else replace(row, goodput=report.cumulative.goodput)
+
+
+def goodput_log(run: RunRow | str) -> str:
+    """Return the goodput log of a run.
+
+    It is its own records, else those that it has reported to the control plane.
+    """
+    from mldiagnostics.goodput.log import open_log  # noqa: PLC0415 - the ledger is large
+
+    directory = directory_of(run)
+    reported = f"{directory}/{REPORTED_DIR}"
+    return directory if open_log(directory).exists() or not open_log(reported).exists() else reported
 
 
 def _read(run: RunRow | str, now: float | None, windows_s: Sequence[float]) -> tuple[GoodputReport, RunView] | None:
     from mldiagnostics.goodput.load_reports import ReportQuery, read  # noqa: PLC0415 - the ledger is large
 
-    query = ReportQuery(now=round((time.time() if now is None else now) * 1e6), windows_s=windows_s)
+    moment = round((time.time() if now is None else now) * 1e6)
+    query = ReportQuery(now=moment, windows_s=windows_s, row=None if isinstance(run, str) else run)
     try:
-        [newest] = read([directory_of(run)], query)
+        [newest] = read([goodput_log(run)], query)
     except LogMissing:
         return None
     except LogUnreadable:
-        if _has_events(directory_of(run), query.now):
+        if _has_events(goodput_log(run), query.now):
             raise
         return None
     return newest
 
 
 def _has_events(directory: str, now: int) -> bool:
-    from mldiagnostics.goodput.history import History  # noqa: PLC0415 - as above
+    from mldiagnostics.goodput.ledger.history import History  # noqa: PLC0415 - as above
     from mldiagnostics.goodput.log import open_log  # noqa: PLC0415 - as above
 
     history = History()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import MLDiagnosticsError, StoreNotFound
-from mldiagnostics.layout import CAPTURE_RECORD, PROFILE_DIR, TRACE_SUFFIX, is_trace
+from mldiagnostics.layout import CAPTURE_RECORD, DIAGNOSIS_RECORD, PROFILE_DIR, TRACE_SUFFIX, is_trace
 from mldiagnostics.runs.row import directory_of
 from mldiagnostics.runs.row_values import FieldReader, timestamp
 from mldiagnostics.store import open_store
@@ -62,6 +62,8 @@ class SessionRow:
     """Directory of the session: a path or URL."""
     skew_ms: float | None = None
     """Milliseconds between the first and the last start of a recording."""
+    is_diagnosed: bool = False
+    """Whether there is a diagnosis beside the traces."""
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -82,6 +84,7 @@ class SessionRow:
             "object": self.object,
             "targets": self.targets,
             "skewMilliseconds": self.skew_ms,
+            "diagnosed": self.is_diagnosed,
             "url": self.url,
         }
 
@@ -109,6 +112,7 @@ def sessions(run: RunRow | str) -> list[SessionRow]:
     store = open_store(directory_of(run))
     traces: dict[str, list[Entry]] = {}
     captures: set[str] = set()
+    diagnosed: set[str] = set()
     try:
         for entry in store.list(PROFILE_DIR):
             name, _, file = entry.key.removeprefix(f"{PROFILE_DIR}/").partition("/")
@@ -116,18 +120,23 @@ def sessions(run: RunRow | str) -> list[SessionRow]:
                 traces.setdefault(name, []).append(entry)
             elif file == CAPTURE_RECORD:
                 captures.add(name)
+            elif file == DIAGNOSIS_RECORD:
+                diagnosed.add(name)
     except StoreNotFound:
         return []
     with ThreadPoolExecutor(_PARALLEL_READS, thread_name_prefix="mldiagnostics-sessions") as readers:
         names = sorted(traces.keys() | captures)
         documents = readers.map(lambda name: _document(store, name) if name in captures else None, names)
         rows = [
-            _row(store, name, traces.get(name, []), document) for name, document in zip(names, documents, strict=True)
+            _row(store, name, traces.get(name, []), document, is_diagnosed=name in diagnosed)
+            for name, document in zip(names, documents, strict=True)
         ]
     return sorted(rows, key=lambda row: (row.t or 0.0, row.name))
 
 
-def _row(store: Store, name: str, entries: list[Entry], document: FieldReader | None) -> SessionRow:
+def _row(
+    store: Store, name: str, entries: list[Entry], document: FieldReader | None, *, is_diagnosed: bool
+) -> SessionRow:
     files = tuple(
         SessionFile(entry.key.rpartition("/")[2].removesuffix(TRACE_SUFFIX), entry.bytes, store.url(entry.key))
         for entry in sorted(entries, key=lambda entry: entry.key)
@@ -146,6 +155,7 @@ def _row(store: Store, name: str, entries: list[Entry], document: FieldReader | 
         targets=None if document is None else _targets(document),
         url=store.url(f"{PROFILE_DIR}/{name}"),
         skew_ms=None if document is None else document.number("skewMilliseconds"),
+        is_diagnosed=is_diagnosed,
     )
 
 

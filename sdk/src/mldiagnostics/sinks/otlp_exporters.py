@@ -18,7 +18,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from mldiagnostics.pipeline.sink import SinkRefused, SinkUnavailable
 
 if TYPE_CHECKING:
-    from mldiagnostics.sinks.otlp import OtlpEndpoint
+    from mldiagnostics.sinks.otlp_endpoint import OtlpEndpoint
 
 TIMEOUT_S = 4.0
 """Time limit of a request, shorter than that of the process's exit. Its records then wait on disk."""

@@ -36,7 +36,7 @@ _PHRASES = frozenset({
 })  # fmt: skip
 _ABOUT = _words("""
     path paths file files filename name names id ids dir directory length len size type count policy version field
-    column env var url uri enabled required manager provider rotation
+    column env var url uri enabled required manager provider rotation error exception warning
 """)
 """Last words of names that only describe a secret: `password_file`, `secret_name`."""
 
@@ -53,6 +53,12 @@ _OWNERS = _words("""
 
 _SERVICES = _OWNERS - {"id", "user", "project", "host", "read", "write", "identity", "db", "app", "google", "session"}
 """Those that also make `key` a secret; `user_key` and `id_key` are columns of data sets."""
+
+_ACCOUNTS = _SERVICES | _words("""
+    amqp database db email ftp imap kafka keystore ldap mail mongo mongodb mssql mysql pg postgres postgresql proxy
+    rabbitmq redis root smtp sql ssh truststore user username
+""")
+"""Those that make `pass` a secret, unlike `forward_pass`."""
 
 _VOCABULARY = _words("""
     added additional assistant audio begin blank bos boi box call chat class cls code decoder delimiter document
@@ -74,14 +80,14 @@ _KNOWN = r"""
        | AIza[\w-]{35}|ya29\.[\w-]{20,}|dapi[0-9a-f]{32}|wandb_v1_\w{20,}
        | eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*)
     | (?<=hooks\.slack\.com/services/)[\w/]+
-    | (?<=[?&]sig=)[\w%+/=-]{8,}
-    | (?<=[-_]Signature=)[\w%+/=-]{8,}
+    | (?<=(?i:[?&;]sig=))[\w%+/=~.-]+
+    | (?<=(?i:[?&;_-]signature=))[\w%+/=~.-]+
     | (?<=\bBearer\ )[\w.~+/=-]{8,}
     | (?<=\bBasic\ )[A-Za-z0-9+/]{8,}={0,2}
     """
 """Forms of values that are secrets."""
 
-_USER_INFO = r"(?<=://)([^\s/@:?#]*)(:[^\s/@]*)?@"
+_USER_INFO = r"(?<=://)([^\s/@:?#]*)(:[^\s/]*)?@"
 _ASSIGNED = r"""(?<![\w.])([A-Za-z_][\w.-]{0,100})(["']?(?:=|:(?!//)\s?)["']?)([^\s"',;&(){}\[\]]+)"""
 """`name=value` and `name: value` in a text: options, queries of URLs, connection strings."""
 
@@ -105,9 +111,11 @@ def is_secret(name: str, value: object) -> bool:
         return False
     if _names_secret(words):
         return True
-    return _holds_text(value) and (
-        _names_token(words, value) if words[-1] in _TOKENS else words[-1] in _KEYS and _names_key(words, value)
-    )
+    if not _holds_text(value):
+        return False
+    if words[-1] == "pass":
+        return not _ACCOUNTS.isdisjoint(words)
+    return _names_token(words, value) if words[-1] in _TOKENS else words[-1] in _KEYS and _names_key(words, value)
 
 
 def redact(text: str) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
-from mldiagnostics_kube.failures import ClusterFailure
+from mldiagnostics_kube.client.failures import ClusterFailure
 from typing_extensions import override
 
 if TYPE_CHECKING:
-    from mldiagnostics_api.capture_object import CaptureStatus
+    from mldiagnostics_api.captures.capture_object import CaptureStatus
     from mldiagnostics_api.ranges import Ranges
 
 __all__ = ["CaptureUnknown", "Captures", "NoCaptures"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics_api.capture_object import CaptureStatus, manifest
+from mldiagnostics_api.captures.capture_object import CaptureStatus, manifest
 from mldiagnostics_api.names import REQUESTED_BY_ANNOTATION
-from mldiagnostics_kube.apiserver import ClusterError, NotFound
-from mldiagnostics_kube.captures import cancel_capture, path_of_capture
-from mldiagnostics_kube.failures import failure_of
+from mldiagnostics_kube.client.apiserver import ClusterError, NotFound
+from mldiagnostics_kube.client.failures import failure_of
+from mldiagnostics_kube.installation.captures import cancel_capture, path_of_capture
 from typing_extensions import override
 
 from mldiagnostics_view.captures.captures import Captures, CaptureUnknown
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from mldiagnostics_api.ranges import Ranges
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
 
 __all__ = ["ClusterCaptures"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
-from mldiagnostics_kube.apiserver import ClusterError, Conflict, NotFound, Unavailable
-from mldiagnostics_kube.captures import create_capture, path_of_capture
-from mldiagnostics_kube.failures import ClusterFailure, failure_of
+from mldiagnostics_kube.client.apiserver import ClusterError, Conflict, NotFound, Unavailable
+from mldiagnostics_kube.client.failures import ClusterFailure, failure_of
+from mldiagnostics_kube.installation.captures import create_capture, path_of_capture
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
 
 __all__ = ["NOT_CREATED", "create_once"]
 

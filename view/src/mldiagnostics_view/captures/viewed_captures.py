@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics_api.resources import CONNECTIONS
-from mldiagnostics_kube.failures import ClusterFailure
+from mldiagnostics_kube.client.failures import ClusterFailure
 from typing_extensions import override
 
 from mldiagnostics_view.authorization import GET_RUN, Right
@@ -14,7 +14,7 @@ from mldiagnostics_view.sources.cluster_place import namespace_in
 from mldiagnostics_view.sources.source import RunUnknown
 
 if TYPE_CHECKING:
-    from mldiagnostics_api.capture_object import CaptureStatus
+    from mldiagnostics_api.captures.capture_object import CaptureStatus
     from mldiagnostics_api.ranges import Ranges
 
     from mldiagnostics_view.authorization import Access

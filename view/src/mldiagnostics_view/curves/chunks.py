@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mldiagnostics.runs.points import NO_STEP, PointColumns
 
+from mldiagnostics_view.curves.windows import Nonfinite
 from mldiagnostics_view.limits import CHUNK_POINTS, MAX_X
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from io import FileIO
 
     from mldiagnostics.layout import RecordSegment
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["CurveChunks", "Extent", "SpillFile"]
 
 _BYTES: Final = 8
-_FIELDS: Final = 12
-_COUNT, _VALUE, _LOW, _HIGH, _T, _T_MIN, _T_MAX, _STEPS, _STEP, _STEP_MIN, _STEP_MAX, _OFFSET = range(_FIELDS)
+_FIELDS: Final = 15
+_COUNT, _VALUE, _LOW, _HIGH, _T, _T_MIN, _T_MAX, _STEPS, _STEP, _STEP_MIN, _STEP_MAX, _OFFSET = range(12)
+_NAN, _PLUS, _MINUS = range(12, _FIELDS)
+"""Values that are not finite: they count in the bounds of x and in the number of steps, not in the sums."""
 
 _BOUNDS: Final[dict[Axis, tuple[int, int]]] = {"time": (_T_MIN, _T_MAX), "step": (_STEP_MIN, _STEP_MAX)}
 
@@ -150,22 +153,48 @@ class CurveChunks:
         summaries = self._summaries
         for at in range(0, len(summaries), _FIELDS):
             start, end, count = summaries[at + low], summaries[at + high], summaries[at + _COUNT]
-            if end < window.start or start > window.end or not count:
+            odd = Nonfinite(*map(int, summaries[at + _NAN : at + _FIELDS]))
+            if end < window.start or start > window.end:
                 continue
             is_inside = window.start <= start and end <= window.end
-            if is_inside and end - start < window.width and (x == _T or summaries[at + _STEPS] == count):
-                buckets.add_summary(
-                    count=count,
-                    x=summaries[at + x],
-                    value=summaries[at + _VALUE],
-                    low=summaries[at + _LOW],
-                    high=summaries[at + _HIGH],
-                )
+            if is_inside and end - start < window.width and (x == _T or summaries[at + _STEPS] == count + odd.total):
+                if odd.total:
+                    buckets.add_nonfinite(start, odd)
+                if count:
+                    buckets.add_summary(
+                        count=count,
+                        x=summaries[at + x],
+                        value=summaries[at + _VALUE],
+                        low=summaries[at + _LOW],
+                        high=summaries[at + _HIGH],
+                    )
             else:
                 _add(self._spill.read(int(summaries[at + _OFFSET])), buckets)
         _add(self._open, buckets)
         for points, _ in self._sampled.values():
             _add(points, buckets)
+
+    def points(self, axis: Axis, start: float, end: float) -> Iterator[tuple[float, float, float]]:
+        """Yield time, step and value of the points of a window as they were recorded; `NO_STEP` for no step."""
+        low, high = _BOUNDS[axis]
+        for at in range(0, len(self._summaries), _FIELDS):
+            if self._summaries[at + low] <= end and self._summaries[at + high] >= start:
+                yield from _within(self._spill.read(int(self._summaries[at + _OFFSET])), axis, start, end)
+        for points in (self._open, *(points for points, _ in self._sampled.values())):
+            yield from _within(points, axis, start, end)
+
+    def last_point(self, axis: Axis, start: float, end: float) -> tuple[float, float] | None:
+        """Return x and value of the point of a window with the highest x, of several the one recorded last."""
+        low, high = _BOUNDS[axis]
+        last: tuple[float, float] | None = None
+        parts = [(at, self._summaries[at + high]) for at in range(0, len(self._summaries), _FIELDS)]
+        tail = [self._open, *(points for points, _ in self._sampled.values())]
+        for points in reversed(tail):
+            last = _last(points, axis, start, end, last)
+        for at, highest in reversed(parts):
+            if self._summaries[at + low] <= end and highest >= start and (last is None or highest > last[0]):
+                last = _last(self._spill.read(int(self._summaries[at + _OFFSET])), axis, start, end, last)
+        return last
 
     def _wider(self, axis: Axis, summaries: Sequence[list[float]]) -> Extent:
         """Return the range of the full chunks and of other summaries."""
@@ -175,34 +204,62 @@ class CurveChunks:
         )
 
 
+def _within(points: PointColumns, axis: Axis, start: float, end: float) -> Iterator[tuple[float, float, float]]:
+    for t, step, value in zip(points.t, points.step, points.value, strict=True):
+        if axis == "step" and step == NO_STEP:
+            continue
+        if start <= (t if axis == "time" else step) <= end:
+            yield t, step, value
+
+
+def _last(
+    points: PointColumns, axis: Axis, start: float, end: float, later: tuple[float, float] | None
+) -> tuple[float, float] | None:
+    """Return the last point of some that were recorded before `later`, or this one."""
+    last = later
+    for t, step, value in _within(points, axis, start, end):
+        x = t if axis == "time" else step
+        if last is None or x > last[0] or (x == last[0] and last is not later):
+            last = x, value
+    return last
+
+
 def _add(points: PointColumns, buckets: Buckets) -> None:
     is_time = buckets.window.axis == "time"
     if points.value and isfinite(sum(points.value)) and (is_time or min(points.step) != NO_STEP):
         buckets.add_points(points.t if is_time else points.step, points.value)
         return
-    shown = [at for at, value in enumerate(points.value) if isfinite(value) and (is_time or points.step[at] != NO_STEP)]
     xs = points.t if is_time else points.step
+    placed = [at for at in range(len(points)) if is_time or points.step[at] != NO_STEP]
+    shown = [at for at in placed if isfinite(points.value[at])]
     buckets.add_points([xs[at] for at in shown], [points.value[at] for at in shown])
+    for at in placed if len(shown) < len(placed) else ():
+        if not isfinite(points.value[at]):
+            buckets.add_nonfinite(xs[at], Nonfinite().and_of(points.value[at]))
 
 
 def _summary(points: PointColumns, offset: int) -> list[float]:
     t, values = points.t, points.value
     steps = [step for step in points.step if step != NO_STEP]
+    finite_steps, odd = steps, Nonfinite()
     if not all(map(isfinite, values)):
         shown = [at for at, value in enumerate(values) if isfinite(value)]
+        for value in values:
+            odd = odd if isfinite(value) else odd.and_of(value)
         t, values = array("d", [t[at] for at in shown]), array("d", [values[at] for at in shown])
-        steps = [points.step[at] for at in shown if points.step[at] != NO_STEP]
+        finite_steps = [points.step[at] for at in shown if points.step[at] != NO_STEP]
     return [
         len(values),
         sum(values),
         min(values, default=inf),
         max(values, default=-inf),
         sum(t),
-        min(t, default=inf),
-        max(t, default=-inf),
+        min(points.t, default=inf),
+        max(points.t, default=-inf),
         len(steps),
-        sum(steps),
+        sum(finite_steps),
         min(steps, default=inf),
         max(steps, default=-inf),
         offset,
+        *odd,
     ]

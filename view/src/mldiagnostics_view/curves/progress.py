@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 __all__ = ["ReadProgress", "ReadingStages"]
 
@@ -20,11 +20,25 @@ class ReadProgress(NamedTuple):
     left_out: int
     """Points of curves for which there was no room."""
     bad_lines: int
+    long_names: int = 0
+    """Points of curves whose names are too long."""
 
     @property
     def percent(self) -> int:
         """Return the part of the bytes that were read."""
         return 100 * self.read_bytes // max(1, self.total_bytes)
+
+    def to_json(self, *, is_complete: bool) -> dict[str, Any]:
+        """Return the progress as JSON; `is_complete` says whether all lines are read."""
+        return {
+            "readBytes": self.read_bytes,
+            "totalBytes": self.total_bytes,
+            "revision": self.revision,
+            "leftOut": self.left_out,
+            "longNames": self.long_names,
+            "badLines": self.bad_lines,
+            "complete": is_complete,
+        }
 
 
 class ReadingStages:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from mldiagnostics.runs.row_values import timestamp
+from mldiagnostics.text.strict_json import finite
 
 from mldiagnostics_view.curves.windows import Buckets, Window
 from mldiagnostics_view.limits import MAX_CURVE_BUCKETS, MAX_LISTED_METRICS, MAX_SERIES
@@ -69,7 +69,10 @@ def metrics_of(reader: CurveReader, search: str = "") -> dict[str, Any]:
 
 
 def _metric(name: str, curves: Sequence[tuple[ProcessCurve, CurveChunks]]) -> dict[str, Any]:
-    t, value = max(curve.last for _, curve in curves if curve.last)
+    last = max(
+        ((of.attempt, -of.rank, -(of.key.device or 0), *curve.last) for of, curve in curves if curve.last),
+        key=lambda each: each[:4],
+    )
     return {
         "metric": name,
         "unit": curves[-1][1].unit,
@@ -78,8 +81,8 @@ def _metric(name: str, curves: Sequence[tuple[ProcessCurve, CurveChunks]]) -> di
         "count": sum(curve.count for _, curve in curves),
         "steps": _range(curves, "step"),
         "times": _range(curves, "time"),
-        "lastTime": timestamp(t),
-        "lastValue": value if isfinite(value) else None,
+        "lastTime": timestamp(last[3]),
+        "lastValue": finite(last[4]),
     }
 
 
@@ -100,7 +103,7 @@ def curves_of(reader: CurveReader, query: CurveQuery) -> dict[str, Any]:
         curves = reader.curves(frozenset(query.metrics))
         grouped: dict[_SeriesKey, list[CurveChunks]] = defaultdict(list)
         units: dict[str, str] = {}
-        for of, curve in curves.items():
+        for of, curve in sorted(curves.items(), key=lambda each: each[0].rank):
             grouped[_series(of, query.by)].append(curve)
             units[of.key.metric] = curve.unit
         most = MAX_CURVE_BUCKETS // max(1, min(len(grouped), MAX_SERIES))
@@ -112,7 +115,7 @@ def curves_of(reader: CurveReader, query: CurveQuery) -> dict[str, Any]:
         "axis": query.axis,
         "from": window.start,
         "to": window.end,
-        "curves": [curve for curve in shown if curve["x"]],
+        "curves": [curve for curve in shown if curve["summary"]["count"]],
         "omitted": max(0, len(grouped) - MAX_SERIES),
     }
 
@@ -128,6 +131,7 @@ def _curve(key: _SeriesKey, members: Sequence[CurveChunks], window: Window, unit
     buckets = Buckets(window)
     for member in members:
         member.fill(buckets)
+    last = _last(members, window)
     return {
         "metric": key.metric,
         "unit": unit,
@@ -135,8 +139,15 @@ def _curve(key: _SeriesKey, members: Sequence[CurveChunks], window: Window, unit
         "attempt": key.attempt,
         "rank": None if key.rank < 0 else key.rank,
         "device": None if key.device < 0 else key.device,
+        "summary": {**buckets.summary(), "last": None if last is None else {"x": last[0], "value": finite(last[1])}},
         **buckets.to_json(),
     }
+
+
+def _last(members: Sequence[CurveChunks], window: Window) -> tuple[float, float] | None:
+    """Return x and value of the last point; of several processes at one x, that of the lowest rank."""
+    points = [member.last_point(window.axis, window.start, window.end) for member in members]
+    return max(filter(None, points), key=lambda point: point[0], default=None)
 
 
 def _window(query: CurveQuery, curves: Sequence[CurveChunks], most_buckets: int) -> Window:

@@ -15,7 +15,7 @@ from mldiagnostics.runs.record_files import record_files
 from mldiagnostics.runs.record_reader import RecordReader
 
 from mldiagnostics_view.curves.chunks import CurveChunks, SpillFile
-from mldiagnostics_view.curves.heartbeats import beats_of
+from mldiagnostics_view.curves.heartbeats import beats_of, sessions_of
 from mldiagnostics_view.curves.progress import ReadProgress
 from mldiagnostics_view.curves.samples import sampled_blocks
 from mldiagnostics_view.limits import JOINED_BLOCKS, MAX_CURVE_BYTES, MAX_KEY_CHARS, MAX_SPILL_BYTES, SAMPLED_BYTES
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from mldiagnostics.layout import RecordSegment
     from mldiagnostics.runs.metric_lines import CurveKey, CurvePoints
     from mldiagnostics.runs.record_reader import RecordBlock
+
+    from mldiagnostics_view.curves.heartbeats import SessionStart
 
 __all__ = ["CurveReader", "ProcessCurve", "RunProcess"]
 
@@ -114,7 +116,7 @@ class CurveReader:
         with self._lock:
             read = self._records.bytes_read - self._bytes_before
             total = max(read, self._total_bytes)
-            return ReadProgress(read, total, self._revision, self._left_out, self._lines.bad_lines)
+            return ReadProgress(read, total, self._revision, self._left_out, self._lines.bad_lines, self._long_names)
 
     def curves(self, metrics: frozenset[str] | None) -> dict[ProcessCurve, CurveChunks]:
         """Return the curves of some metrics, all for None. Use them within `reading`."""
@@ -157,8 +159,11 @@ class CurveReader:
             segment = self._pending[0].segment
             self._pending.clear()
             beats, points = beats_of(lines), self._lines.parse(lines)  # without the lock: this takes most of the time
+            sessions = list(sessions_of(lines))
             with self._lock:
                 self._add(segment, beats, points)
+                for session in sessions:
+                    self.sessions.setdefault(session.name, (_process(segment), session))
 
     def _clear(self) -> None:
         self._restarts = self._records.restarts
@@ -167,13 +172,15 @@ class CurveReader:
         self._spill = SpillFile(self._file)
         self._curves: dict[ProcessCurve, CurveChunks] = {}
         self.beats: dict[RunProcess, CurveChunks] = {}
-        """Steps over time by heartbeats. Use them within `reading`."""
+        """Steps over time by heartbeats and starts of steps. Use them within `reading`."""
+        self.sessions: dict[str, tuple[RunProcess, SessionStart]] = {}
+        """First records of profile sessions. Use them within `reading`."""
         self._pending: list[RecordBlock] = []
         self._begun: set[RecordSegment] = set()
         self._sampled: dict[RecordSegment, list[CurveChunks]] = {}
         """Curves with a sample of a file, by the file."""
         self._memory_bytes = 0
-        self._left_out = 0
+        self._left_out = self._long_names = 0
         self._revision += 1
 
     def _put_sample(self, segment: RecordSegment, beats: PointColumns, points: Mapping[CurveKey, CurvePoints]) -> None:
@@ -204,6 +211,9 @@ class CurveReader:
                 steps.drop_sample(segment, beats.t[-1])
             steps.extend(beats)
         for key, added in points.items():
+            if _is_long(key):
+                self._long_names += len(added.points)
+                continue
             curve = self._curve(ProcessCurve(key, *_process(segment)))
             if curve is None or self._memory_bytes > MAX_CURVE_BYTES or self._spill.size > MAX_SPILL_BYTES:
                 self._left_out += len(added.points)
@@ -219,11 +229,14 @@ class CurveReader:
     def _curve(self, of: ProcessCurve) -> CurveChunks | None:
         """Return a curve, a new one if it is not known; None if there is no room for one, or its name is too long."""
         curve = self._curves.get(of)
-        size = len(of.key.metric) + sum(map(len, chain.from_iterable(of.key.labels)))
-        if curve is None and size <= MAX_KEY_CHARS and self._memory_bytes <= MAX_CURVE_BYTES:
+        if curve is None and not _is_long(of.key) and self._memory_bytes <= MAX_CURVE_BYTES:
             curve = self._curves.setdefault(of, CurveChunks(self._spill))
             self._memory_bytes += curve.memory_bytes
         return curve
+
+
+def _is_long(key: CurveKey) -> bool:
+    return len(key.metric) + sum(map(len, chain.from_iterable(key.labels))) > MAX_KEY_CHARS
 
 
 def _process(segment: RecordSegment) -> RunProcess:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
-from math import inf
-from typing import TYPE_CHECKING, Any, Final, Literal
+from math import inf, isnan
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Axis", "Buckets", "Window"]
+__all__ = ["Axis", "Buckets", "Nonfinite", "Window"]
 
 Axis = Literal["step", "time"]
 
@@ -40,6 +40,29 @@ class Window:
         return min(self.buckets - 1, int((x - self.start) / (self.end - self.start) * self.buckets))
 
 
+class Nonfinite(NamedTuple):
+    """How many values are not finite."""
+
+    nan: int = 0
+    plus: int = 0
+    minus: int = 0
+
+    @property
+    def total(self) -> int:
+        """Return how many there are together."""
+        return self.nan + self.plus + self.minus
+
+    def and_of(self, value: float) -> Nonfinite:
+        """Return the numbers with one more value that is not finite."""
+        if isnan(value):
+            return self._replace(nan=self.nan + 1)
+        return self._replace(plus=self.plus + 1) if value > 0 else self._replace(minus=self.minus + 1)
+
+    def and_all(self, other: Nonfinite) -> Nonfinite:
+        """Return the sum of both."""
+        return Nonfinite(self.nan + other.nan, self.plus + other.plus, self.minus + other.minus)
+
+
 def _zeros(size: int) -> array[float]:
     return array("d", bytes(8 * size))
 
@@ -55,6 +78,8 @@ class Buckets:
     value: array[float] = field(init=False)
     low: array[float] = field(init=False)
     high: array[float] = field(init=False)
+    nonfinite: dict[int, tuple[float, Nonfinite]] = field(default_factory=dict)
+    """Buckets with values that are not finite: the x of the first one, and how many."""
 
     def __post_init__(self) -> None:
         size = self.window.buckets
@@ -126,6 +151,27 @@ class Buckets:
         self.low[at] = min(self.low[at], low)
         self.high[at] = max(self.high[at], high)
 
+    def add_nonfinite(self, x: float, values: Nonfinite) -> None:
+        """Add values that are not finite, of which the first is at x; those outside the window are left out."""
+        if self.window.start <= x <= self.window.end:
+            at = self.window.bucket(x)
+            first, known = self.nonfinite.get(at, (x, Nonfinite()))
+            self.nonfinite[at] = min(first, x), known.and_all(values)
+
+    def summary(self) -> dict[str, Any]:
+        """Return the numbers of the whole window: they are exact, however wide its buckets are."""
+        count = int(sum(self.count))
+        odd = Nonfinite()
+        for _, each in self.nonfinite.values():
+            odd = odd.and_all(each)
+        return {
+            "count": count + odd.total,
+            "nonfinite": odd._asdict(),
+            "lowest": min(self.low) if count else None,
+            "highest": max(self.high) if count else None,
+            "average": sum(self.value) / count if count else None,
+        }
+
     def means(self) -> list[tuple[int, float, float]]:
         """Return place, mean x and mean value of each bucket with points."""
         return [(at, self.x[at] / count, self.value[at] / count) for at, count in enumerate(self.count) if count]
@@ -134,10 +180,16 @@ class Buckets:
         """Return the buckets with points, in columns; without `low` and `high` if each has one value alone."""
         used = [at for at, count in enumerate(self.count) if count]
         digits = 1 if self.window.axis == "step" else 3
-        columns = {
+        columns: dict[str, Any] = {
             "x": [round(self.x[at] / self.count[at], digits) for at in used],
             "mean": [_short(self.value[at] / self.count[at]) for at in used],
         }
+        if self.nonfinite:
+            odd = sorted(self.nonfinite.values())
+            columns["nonfinite"] = {
+                "x": [round(x, digits) for x, _ in odd],
+                **{name: [getattr(each, name) for _, each in odd] for name in Nonfinite._fields},
+            }
         if any(self.low[at] != self.high[at] for at in used):
             columns["low"] = [_short(self.low[at]) for at in used]
             columns["high"] = [_short(self.high[at]) for at in used]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from mldiagnostics.errors import StoreNotFound
 from mldiagnostics.layout import is_trace, sanitize, session_prefix, xprof_page
 from mldiagnostics.store import open_store
-from mldiagnostics_kube.apiserver import ClusterError
-from mldiagnostics_kube.failures import failure_of
+from mldiagnostics_kube.client.apiserver import ClusterError
+from mldiagnostics_kube.client.failures import failure_of
 
 from mldiagnostics_view.captures.creation import NOT_CREATED
 from mldiagnostics_view.documents import capture_document

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 from aiohttp import web
 from mldiagnostics.errors import MLDiagnosticsError
-from mldiagnostics_kube.apiserver import ClusterError
+from mldiagnostics_kube.client.apiserver import ClusterError
 
 from mldiagnostics_view.endpoints.bodies import json_body
 from mldiagnostics_view.endpoints.problems import RequestProblem

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 from mldiagnostics.errors import ConfigurationError, MissingExtraError, MLDiagnosticsError, StoreForbidden
-from mldiagnostics_kube.apiserver import NOT_PERMITTED, ClusterError
-from mldiagnostics_kube.failures import ClusterFailure
+from mldiagnostics_kube.client.apiserver import NOT_PERMITTED, ClusterError
+from mldiagnostics_kube.client.failures import ClusterFailure
 
 from mldiagnostics_view.captures.captures import CaptureUnknown
 from mldiagnostics_view.sources.source import RunUnknown

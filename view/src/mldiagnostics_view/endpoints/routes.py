@@ -11,8 +11,9 @@ from urllib.parse import quote
 
 from aiohttp import web
 from mldiagnostics.errors import MLDiagnosticsError
-from mldiagnostics_kube.apiserver import ClusterError
+from mldiagnostics_kube.client.apiserver import ClusterError
 
+from mldiagnostics_view.curves.moments import moments_of
 from mldiagnostics_view.curves.progress import ReadingStages
 from mldiagnostics_view.curves.queries import curves_of, metrics_of
 from mldiagnostics_view.curves.rank_columns import rank_columns, steps_at_times
@@ -21,8 +22,10 @@ from mldiagnostics_view.endpoints.actions import Actions
 from mldiagnostics_view.endpoints.assets import PAGE
 from mldiagnostics_view.endpoints.authentication import access_of
 from mldiagnostics_view.endpoints.bodies import json_response, send
+from mldiagnostics_view.endpoints.diagnoses import Diagnoses
 from mldiagnostics_view.endpoints.live import EventStreams, revision_of
 from mldiagnostics_view.endpoints.parameters import curve_query, metric_search, rank_query, run_names
+from mldiagnostics_view.endpoints.points import points_file, points_table
 from mldiagnostics_view.endpoints.problems import RequestProblem
 from mldiagnostics_view.endpoints.reports import Reports
 from mldiagnostics_view.sources.source import RunUnknown
@@ -51,7 +54,7 @@ class Routes:
         self, catalog: Catalog, open_runs: OpenRuns, assets: Mapping[str, Body], xprof: XprofServers | None
     ) -> None:
         self._catalog, self._open_runs, self._assets = catalog, open_runs, assets
-        self._actions = Actions(self._seen, xprof)
+        self._actions, self._diagnoses = Actions(self._seen, xprof), Diagnoses(self._seen)
         self._reports, self._streams = Reports(), EventStreams()
 
     def add_to(self, app: web.Application) -> None:
@@ -63,11 +66,14 @@ class Routes:
         app.router.add_get(run, self.run)
         app.router.add_get(f"{run}/metrics", self.metrics)
         app.router.add_get(f"{run}/curves", self.curves)
+        app.router.add_get(f"{run}/points", self.points)
+        app.router.add_get(f"{run}/points.csv", self.points_csv)
         app.router.add_get(f"{run}/ranks", self.ranks)
         app.router.add_get(f"{run}/goodput", self.goodput)
         app.router.add_get(f"{run}/steptimes", self.step_times)
         app.router.add_get(f"{run}/live", self.live_run, allow_head=False)
         self._actions.add_to(app, run)
+        self._diagnoses.add_to(app, run)
         app.router.add_get("/assets/{name}", self.asset)
         for page in ("/", "/compare", "/runs/{source}/{key}"):
             app.router.add_get(page, self.page)
@@ -98,7 +104,8 @@ class Routes:
             lambda: {
                 **metrics_of(reader, search),
                 "steps": steps_at_times(reader),
-                "progress": _progress(progress, is_complete),
+                **moments_of(reader),
+                "progress": progress.to_json(is_complete=is_complete),
             },
         )
 
@@ -107,8 +114,18 @@ class Routes:
         query = curve_query(request.query)
         reader, progress, is_complete = await self._reader(request)
         return await json_response(
-            request, lambda: {**curves_of(reader, query), "progress": _progress(progress, is_complete)}
+            request, lambda: {**curves_of(reader, query), "progress": progress.to_json(is_complete=is_complete)}
         )
+
+    async def points(self, request: web.Request) -> web.Response:
+        """Return the points of curves as they were recorded, for a table."""
+        query = curve_query(request.query)
+        return await points_table(request, query, *await self._reader(request))
+
+    async def points_csv(self, request: web.Request) -> web.Response:
+        """Return all points of curves as a file."""
+        query = curve_query(request.query)
+        return await points_file(request, query, *await self._reader(request))
 
     async def ranks(self, request: web.Request) -> web.Response:
         """Return the values of each rank in columns of time."""
@@ -214,6 +231,8 @@ class Routes:
         source, key = _address(request)
         seen = self._seen(request).source(source)
         detail = await seen.detail(key)
+        if detail.row.goodput is None and (account := await self._account(request, f"{source}/{key}", detail.row)):
+            detail = replace(detail, row=replace(detail.row, goodput=account["goodput"]))
         actions = RunActions(await seen.captures.obstacle(key), self._actions.opens_xprof)
         return await asyncio.to_thread(run_document, source, key, detail, actions)
 
@@ -239,14 +258,3 @@ class Routes:
 
 def _address(request: web.Request) -> tuple[str, str]:
     return request.match_info["source"], request.match_info["key"]
-
-
-def _progress(progress: ReadProgress, is_complete: bool) -> dict[str, Any]:
-    return {
-        "readBytes": progress.read_bytes,
-        "totalBytes": progress.total_bytes,
-        "revision": progress.revision,
-        "leftOut": progress.left_out,
-        "badLines": progress.bad_lines,
-        "complete": is_complete,
-    }

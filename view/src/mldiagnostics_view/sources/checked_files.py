@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import orjson
 from mldiagnostics.errors import NotStored, StoreNotFound
 from mldiagnostics.store import open_store
-from mldiagnostics_api.location import Location, Medium
-from mldiagnostics_api.run_artifacts import record_names_run, run_directories
+from mldiagnostics_api.captures.location import Location, Medium
+from mldiagnostics_api.runs.artifacts import record_names_run, run_directories
 from typing_extensions import override
 
 from mldiagnostics_view.limits import PARALLEL_FILES
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mldiagnostics.runs import RunRow
-    from mldiagnostics_api.policy import Policy
-    from mldiagnostics_api.run_artifacts import RunDirectory
+    from mldiagnostics_api.captures.policy import Policy
+    from mldiagnostics_api.runs.artifacts import RunDirectory
 
 __all__ = ["CheckedFiles"]
 

@@ -8,17 +8,17 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics.errors import MLDiagnosticsError
-from mldiagnostics.runs import sessions
+from mldiagnostics.runs import findings, sessions
 from mldiagnostics_api.names import RUN_LABEL
-from mldiagnostics_api.pods import PodView
 from mldiagnostics_api.resources import RUNS
-from mldiagnostics_api.run_hosts import hosts_of
-from mldiagnostics_api.run_names import run_label
-from mldiagnostics_api.run_row import attempts_of, run_row_of, sessions_of
-from mldiagnostics_kube.apiserver import ClusterError, path_to
-from mldiagnostics_kube.client import ApiClient
-from mldiagnostics_kube.credentials import find_access
-from mldiagnostics_kube.informer import Backoff, Informer, InformerMetrics, Selection, SyncState
+from mldiagnostics_api.runs.hosts import hosts_of
+from mldiagnostics_api.runs.names import run_label
+from mldiagnostics_api.runs.row import attempts_of, run_row_of, sessions_of
+from mldiagnostics_api.workloads.pods import PodView
+from mldiagnostics_kube.cache.informer import Backoff, Informer, InformerMetrics, Selection, SyncState
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import ClusterError, path_to
+from mldiagnostics_kube.client.credentials import find_access
 from typing_extensions import override
 
 from mldiagnostics_view.captures.captures import NoCaptures
@@ -155,6 +155,7 @@ class ClusterSource(ListedSource):
             attempts=attempts_of(body, row),
             hosts=await self._hosts(body),
             sessions=profiles,
+            findings=await asyncio.to_thread(findings, profiles),
             configs=row.configs,
             has_files=not row.directory or row.directory.startswith(_READABLE),
         )

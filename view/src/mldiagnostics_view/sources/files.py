@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 from mldiagnostics.locations import local_path
-from mldiagnostics.runs import attempt_rows, list_runs, sessions
-from mldiagnostics.runs.listing import find_run_with_ranks
+from mldiagnostics.runs import attempt_rows, findings, list_runs, sessions
+from mldiagnostics.runs.finding import find_run_with_ranks
 from typing_extensions import override
 
 from mldiagnostics_view.captures.captures import NoCaptures
@@ -123,11 +123,13 @@ class FileSource(ListedSource):
             raise RunUnknown from error
         if row.directory.rpartition("/")[2] != key:  # the beginning of an id
             raise RunUnknown
+        profiles = sessions(row)
         return RunDetail(
             row=row,
             attempts=attempt_rows(row),
             hosts=hosts,
-            sessions=sessions(row),
+            sessions=profiles,
+            findings=findings(profiles),
             configs=row.configs,
             has_files=True,
         )

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from mldiagnostics_api.run_row import run_row_of
-from mldiagnostics_kube.object_store import key_of
+from mldiagnostics_api.runs.row import run_row_of
+from mldiagnostics_kube.cache.object_store import key_of
 
 from mldiagnostics_view.limits import MAX_RUNS
 from mldiagnostics_view.sources.source import ListedRun, RunUnknown

@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Protocol
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_kube.apiserver import ClusterError
-from mldiagnostics_kube.failures import failure_of
-from mldiagnostics_kube.operator_policy import default_root
-from mldiagnostics_kube.operator_volume import copy_from_volume, extract
+from mldiagnostics_kube.client.apiserver import ClusterError
+from mldiagnostics_kube.client.failures import failure_of
+from mldiagnostics_kube.installation.operator_policy import default_root
+from mldiagnostics_kube.installation.operator_volume import copy_from_volume, extract
 from typing_extensions import override
 
 from mldiagnostics_view.limits import COPY_AGE_S, MAX_COPIES, MAX_COPY_BYTES
 
 if TYPE_CHECKING:
     from mldiagnostics.runs import RunRow
-    from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.client.api_client import ApiClient
 
 __all__ = ["RunFiles", "UserFiles"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mldiagnostics.runs import AttemptRow, RankRow, RunRow, SessionRow
+    from mldiagnostics.runs import AttemptRow, FindingRow, RankRow, RunRow, SessionRow
 
     from mldiagnostics_view.captures.captures import Captures
 
@@ -35,6 +35,8 @@ class RunDetail:
     attempts: Sequence[AttemptRow]
     hosts: Sequence[RankRow]
     sessions: Sequence[SessionRow]
+    findings: Sequence[FindingRow]
+    """Of the newest session with a diagnosis."""
     configs: Mapping[str, Any]
     has_files: bool
     """Whether its files can be read from here."""

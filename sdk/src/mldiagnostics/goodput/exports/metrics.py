@@ -107,6 +107,8 @@ def _cumulative(seen: CumulativeObservation) -> Iterator[MetricPoint]:
 
 def _window(window: WindowObservation) -> Iterator[MetricPoint]:
     account, labels = window.account, {"window": str(window.seconds)}
+    if not account.elapsed:  # the window is outside the run
+        return
     yield MetricPoint("goodput_window_percent", percent(account.productive, account), labels)
     for bucket, spent in buckets(account, window.known):
         yield MetricPoint("badput_window_percent", percent(spent, account), {**labels, "source": source(bucket)})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from mldiagnostics.goodput.account import Bucket
 from mldiagnostics.goodput.buckets import BadputType
-from mldiagnostics.goodput.ideal import compute_step_deviation_from_baseline
+from mldiagnostics.goodput.queries.ideal import compute_step_deviation_from_baseline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

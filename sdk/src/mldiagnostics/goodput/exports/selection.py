@@ -101,18 +101,18 @@ def _tensorboard(origin: Origin, assignment: Assignment) -> Export | None:
 
 
 def _cloud_monitoring(origin: Origin, assignment: Assignment, urls: list[str]) -> Export | None:
-    """Open Cloud Monitoring, also by default; warn only if the program requests it.
+    """Open Cloud Monitoring, also by default.
 
-    With `gcp_options` a missing extra is a warning, but a machine outside Google Cloud is not.
+    A missing extra is a warning: the uploads are lost. A machine outside Google Cloud is one only if the program
+    requests them.
     """
     options = GCPOptions(**assignment.gcp)
     goodput, deviations = options.enable_gcp_goodput_metrics, options.enable_gcp_step_deviation_metrics
     level = logging.WARNING if urls or options.project_id else logging.INFO
-    missing = logging.WARNING if assignment.gcp else level
     if not urls and (goodput or deviations):
         urls = [cloud_monitoring.SCHEME]
     translate = partial(workload.series, goodput=goodput, deviations=deviations)
-    makers = _makers(urls, lambda url: cloud_monitoring.maker(url, options, level=level), level=missing)
+    makers = _makers(urls, lambda url: cloud_monitoring.maker(url, options, level=level))
     return _export(origin, translate, makers)
 
 
@@ -126,13 +126,13 @@ def _export(origin: Origin, translate: Translate, makers: list[SinkMaker]) -> Ex
     return Export(origin, translate, makers) if makers else None
 
 
-def _makers(urls: Iterable[str], make: Callable[[str], SinkMaker], *, level: int = logging.WARNING) -> list[SinkMaker]:
-    return [maker for url in urls if (maker := _maker(url, make, level)) is not None]
+def _makers(urls: Iterable[str], make: Callable[[str], SinkMaker]) -> list[SinkMaker]:
+    return [maker for url in urls if (maker := _maker(url, make)) is not None]
 
 
-def _maker(url: str, make: Callable[[str], SinkMaker], level: int) -> SinkMaker | None:
+def _maker(url: str, make: Callable[[str], SinkMaker]) -> SinkMaker | None:
     try:
         return make(url)
     except MLDiagnosticsError as error:
-        warn_once(f"goodput-export {url}", f"goodput export {url.rstrip(':')!r} is skipped: {error}", level=level)
+        warn_once(f"goodput-export {url}", f"goodput export {url.rstrip(':')!r} is skipped: {error}")
         return None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.account import Account, Attempt, Disruption, StepTimes, TimelineSegment
     from mldiagnostics.goodput.buckets import BadputType
-    from mldiagnostics.goodput.events import Event
+    from mldiagnostics.goodput.events.event import Event
 
 __all__ = ["Ledger", "RunTimeline"]
 
@@ -116,15 +116,6 @@ class Ledger:
         return self._newest(now).open_step(now)
 
     @property
-    def splits(self) -> bool:
-        """Whether one log may have several runs."""
-        return self._runs.splits
-
-    @splits.setter
-    def splits(self, splits: bool) -> None:
-        self._runs.splits = splits
-
-    @property
     def known_runs(self) -> list[RunTimeline]:
         """Runs that the last query has found."""
         return self._runs.known
@@ -140,7 +131,7 @@ class Ledger:
 
     def dump(self, file: BinaryIO) -> None:
         """Write the ledger to a binary file, for `load`."""
-        snapshot.dump(self, file)
+        snapshot.dump(self.log, self._runs.known, file, splits=self._runs.splits)
 
     @classmethod
     def load(cls, file: BinaryIO) -> Ledger:
@@ -150,7 +141,7 @@ class Ledger:
             ValueError: the file is not such a ledger, or it is damaged.
         """
         ledger = cls(splits=False)
-        snapshot.load(ledger, file)
+        ledger._runs.splits = snapshot.load(ledger.log, ledger._runs.known, file)
         return ledger
 
     @property

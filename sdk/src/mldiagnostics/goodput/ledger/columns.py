@@ -14,13 +14,13 @@ from itertools import compress, count, repeat
 from operator import eq, le
 from typing import TYPE_CHECKING, TypeAlias
 
-from mldiagnostics.goodput.events import EventCode
+from mldiagnostics.goodput.events.event import EventCode
 from mldiagnostics.goodput.ledger.rules import CHECKPOINTS, DUPLICATE_US, PRECEDENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mldiagnostics.goodput.events import Arg, Event
+    from mldiagnostics.goodput.events.event import Arg, Event
 
 RankedStep: TypeAlias = "tuple[int, int]"
 """Step of a checkpoint and the rank that reports it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from typing import TYPE_CHECKING, ClassVar
 
-from mldiagnostics.goodput.events import CheckpointEvent, EventCode
+from mldiagnostics.goodput.events.event import CheckpointEvent, EventCode
 from mldiagnostics.goodput.ledger.folded_columns import FoldedColumns
 from mldiagnostics.goodput.ledger.rules import BUCKETS, CUSTOM, DUPLICATE_US, RESTARTS, SINGLE, WAITS
 from mldiagnostics.goodput.ledger.state import NEVER, NONE_FITS, FoldState

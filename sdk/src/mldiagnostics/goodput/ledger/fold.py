@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from mldiagnostics.goodput.events import EventCode
+from mldiagnostics.goodput.events.event import EventCode
 from mldiagnostics.goodput.ledger.event_handlers import EventHandlers
 from mldiagnostics.goodput.ledger.rules import CONTRADICTS
 from mldiagnostics.goodput.ledger.state import NEVER, NONE_FITS, FoldState

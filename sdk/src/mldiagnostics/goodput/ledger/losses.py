@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mldiagnostics.goodput.account import Attempt, Disruption
 from mldiagnostics.goodput.buckets import BadputType
-from mldiagnostics.goodput.events import EventCode
+from mldiagnostics.goodput.events.event import EventCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mldiagnostics.goodput.account import Account
     from mldiagnostics.goodput.ledger.attempt_timeline import AttemptTimelines
+    from mldiagnostics.goodput.ledger.columns import EventColumns
+    from mldiagnostics.goodput.ledger.fold import Fold
     from mldiagnostics.goodput.ledger.phases import AttemptTimeline
-    from mldiagnostics.goodput.ledger.run_timeline import RunTimeline
+    from mldiagnostics.goodput.ledger.span_overlay import SpanOverlay
 
 _INIT = tuple(
     bucket.value
@@ -25,13 +28,25 @@ _STARTUP = (BadputType.PROGRAM_STARTUP.value,)
 _WAITS = {int(EventCode.SLICE_DOWN_START): "slice_down", int(EventCode.SCALE_UP_START): "scale_up"}
 
 
-def disruptions_of(run: RunTimeline) -> list[Disruption]:
+class FoldedRun(Protocol):
+    """The parts of a run's timeline from which its losses follow."""
+
+    log: EventColumns
+    fold: Fold
+    progress: AttemptTimelines
+    span_overlay: SpanOverlay
+
+    def sums(self, start: int, end: int) -> Account:
+        """Return the sums of a window."""
+
+
+def disruptions_of(run: FoldedRun) -> list[Disruption]:
     """Return the disruptions of a run, oldest first."""
     begin = run.progress.begin
     return [disruption for disruption in _all_disruptions(run) if disruption.restarted > begin]
 
 
-def attempts_of(run: RunTimeline) -> list[Attempt]:
+def attempts_of(run: FoldedRun) -> list[Attempt]:
     """Return the attempts of a run, oldest first; the last one may have no step yet."""
     progress, index = run.progress, run.fold.folded.index
     intervals: list[tuple[int, int, int | None, int | None]] = [
@@ -50,7 +65,7 @@ def attempts_of(run: RunTimeline) -> list[Attempt]:
     return attempts
 
 
-def _all_disruptions(run: RunTimeline) -> Iterator[Disruption]:
+def _all_disruptions(run: FoldedRun) -> Iterator[Disruption]:
     folded, progress = run.fold.folded, run.progress
     lost = _repeated_steps(progress)
     for attempt, timeline in enumerate(progress.timelines):
@@ -61,7 +76,7 @@ def _all_disruptions(run: RunTimeline) -> Iterator[Disruption]:
 
 
 def _disruption(
-    run: RunTimeline,
+    run: FoldedRun,
     previous: AttemptTimeline,
     restart_seen: int,
     following: AttemptTimeline | None,
@@ -98,7 +113,7 @@ def _disruption(
     )
 
 
-def _cause(run: RunTimeline, previous: AttemptTimeline, until: int) -> str:
+def _cause(run: FoldedRun, previous: AttemptTimeline, until: int) -> str:
     """Return the recorded cause, else the elastic wait that started, else `unknown`."""
     folded = run.fold.folded
     first, last = bisect_left(folded.mark_t, previous.start), bisect_right(folded.mark_t, max(until, previous.until))

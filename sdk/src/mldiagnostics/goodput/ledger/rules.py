@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mldiagnostics.goodput.buckets import BadputType
-from mldiagnostics.goodput.events import EventCode
+from mldiagnostics.goodput.events.event import EventCode
 
 DUPLICATE_US = 1_000_000
 """An event that repeats within this many microseconds comes from a second writer (R2)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
-from mldiagnostics.goodput.events import EventCode
+from mldiagnostics.goodput.events.event import EventCode
 from mldiagnostics.goodput.ledger.folded_columns import FAR
 from mldiagnostics.goodput.ledger.run_timeline import RunTimeline
 

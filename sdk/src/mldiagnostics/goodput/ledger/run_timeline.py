@@ -8,7 +8,7 @@ from operator import sub
 from typing import TYPE_CHECKING
 
 from mldiagnostics.goodput.account import Account
-from mldiagnostics.goodput.events import EventCode, SliceCounts
+from mldiagnostics.goodput.events.event import EventCode, SliceCounts
 from mldiagnostics.goodput.ledger.attempt_timeline import AttemptTimelines
 from mldiagnostics.goodput.ledger.fold import Fold
 from mldiagnostics.goodput.ledger.folded_columns import FAR

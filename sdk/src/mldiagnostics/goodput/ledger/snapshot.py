@@ -12,7 +12,7 @@ import zlib
 from array import array
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.goodput.events import CheckpointEvent, SliceCounts
+from mldiagnostics.goodput.events.event import CheckpointEvent, SliceCounts
 from mldiagnostics.goodput.ledger.run_timeline import RunTimeline
 from mldiagnostics.goodput.ledger.state import FoldState
 
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import BinaryIO
 
-    from mldiagnostics.goodput.events import Arg
-    from mldiagnostics.goodput.ledger import Ledger
+    from mldiagnostics.goodput.events.event import Arg
     from mldiagnostics.goodput.ledger.columns import EventColumns, RankedStep
     from mldiagnostics.goodput.ledger.fold import Fold
 
@@ -31,9 +30,8 @@ _PIECE = 1 << 24
 _LINE = 1 << 28
 
 
-def dump(ledger: Ledger, file: BinaryIO) -> None:
-    """Write a ledger with its events and their fold."""
-    log, runs = ledger.log, ledger.known_runs
+def dump(log: EventColumns, runs: Sequence[RunTimeline], file: BinaryIO, *, splits: bool) -> None:
+    """Write the events of a ledger and their fold."""
     columns = [_bytes(column) for column in _columns(log, runs)]
     check = 0
     for column in columns:
@@ -41,7 +39,7 @@ def dump(ledger: Ledger, file: BinaryIO) -> None:
     head = {
         "format": _FORMAT,
         "version": _VERSION,
-        "splits": ledger.splits,
+        "splits": splits,
         "authority": log.authority,
         "ignored": dict(log.ignored),
         "table": [_packed(each) for each in log.table],
@@ -54,16 +52,15 @@ def dump(ledger: Ledger, file: BinaryIO) -> None:
         file.write(column)
 
 
-def load(ledger: Ledger, file: BinaryIO) -> None:
-    """Fill an empty ledger from a file that `dump` has written.
+def load(log: EventColumns, runs: list[RunTimeline], file: BinaryIO) -> bool:
+    """Fill empty columns and runs from a snapshot, and return its `splits`.
 
     Raises:
         ValueError: the file is not a snapshot of a ledger, or it is damaged.
     """
     head = read_head(file, _FORMAT, _VERSION)
     try:
-        log, runs = ledger.log, ledger.known_runs
-        ledger.splits = bool(head["splits"])
+        splits = bool(head["splits"])
         log.authority = None if head["authority"] is None else int(head["authority"])
         log.ignored.update({str(reason): int(number) for reason, number in head["ignored"].items()})
         log.fill_table([_unpacked(each) for each in head["table"]])
@@ -87,6 +84,7 @@ def load(ledger: Ledger, file: BinaryIO) -> None:
                 column.byteswap()
     if actual != check:
         raise ValueError(f"{_FORMAT}: columns are damaged (CRC-32 {actual:08x} instead of {check:08x})")
+    return splits
 
 
 def read_head(file: BinaryIO, form: str, version: int, *, max_bytes: int = _LINE) -> dict[str, Any]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from datetime import datetime, timedelta
 
-    from mldiagnostics.goodput.listener import EventListener
+    from mldiagnostics.goodput.events.listener import EventListener
     from mldiagnostics.goodput.location import LogPlace
     from mldiagnostics.goodput.log.lines import LoggedPayload
 

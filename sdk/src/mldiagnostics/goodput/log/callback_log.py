@@ -8,16 +8,16 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mldiagnostics.errors import LogUnreadable
+from mldiagnostics.goodput.events.conversion import parse
 from mldiagnostics.goodput.log.lines import LoggedPayload
 from mldiagnostics.goodput.log.overlap import OVERLAP, OverlapWindow
 from mldiagnostics.goodput.log.shapes import RepeatFilter, take_shaped
-from mldiagnostics.goodput.payload import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import timedelta
 
-    from mldiagnostics.goodput.listener import EventListener
+    from mldiagnostics.goodput.events.listener import EventListener
 
 
 _CallForm: TypeAlias = "Callable[[datetime | None, datetime | None], tuple[tuple[Any, ...], dict[str, Any]]]"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import LogUnreadable
 from mldiagnostics.extras import require
-from mldiagnostics.goodput.event_payloads import RECORD_NAME
+from mldiagnostics.goodput.events.payloads import RECORD_NAME
 from mldiagnostics.goodput.location import cloud_log
 from mldiagnostics.goodput.log.lines import LoggedPayload
 from mldiagnostics.goodput.log.overlap import OverlapWindow
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime, timedelta
 
-    from mldiagnostics.goodput.listener import EventListener
+    from mldiagnostics.goodput.events.listener import EventListener
     from mldiagnostics.identity.origin import Origin
     from mldiagnostics.pipeline.records import Record
     from mldiagnostics.pipeline.sink import Sink

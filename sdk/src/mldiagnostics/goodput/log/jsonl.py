@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from mldiagnostics.goodput.listener import EventListener
+    from mldiagnostics.goodput.events.listener import EventListener
     from mldiagnostics.goodput.log.lines import LoggedPayload
 
 

@@ -14,17 +14,18 @@ from contextlib import suppress
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mldiagnostics.goodput.clocks import CLOCK_STEP
-from mldiagnostics.goodput.events import Event, EventCode
-from mldiagnostics.goodput.listener import ShiftingListener
-from mldiagnostics.goodput.payload import PLAIN_KEYS, STEP_KEYS, cause_of_end, micros, parse
+from mldiagnostics.goodput.events.clocks import CLOCK_STEP
+from mldiagnostics.goodput.events.conversion import PLAIN_KEYS, STEP_KEYS, cause_of_end, micros, parse
+from mldiagnostics.goodput.events.event import Event, EventCode
+from mldiagnostics.goodput.events.listener import ShiftingListener
+from mldiagnostics.goodput.log.packed import PACKED_MARK, PackedLine, read_packed
 from mldiagnostics.pipeline.drops import ADVICE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from mldiagnostics.goodput.clocks import Clocks
-    from mldiagnostics.goodput.listener import EventListener
+    from mldiagnostics.goodput.events.clocks import Clocks
+    from mldiagnostics.goodput.events.listener import EventListener
 
 __all__ = ["LineParser", "LoggedPayload", "take"]
 
@@ -79,6 +80,8 @@ class LineParser:
 
     def feed(self, block: bytes, history: EventListener) -> None:
         """Parse whole lines; the head line of a file sets rank and run of the next lines."""
+        if PACKED_MARK in block:
+            block = self._feed_packed(block, history)
         if _CLOCK_MARK in block:
             self._learn(block, history.clocks)
         if not history.clocks:
@@ -88,6 +91,22 @@ class LineParser:
             block.splitlines(keepends=True), key=lambda line: self._moved(line, history.clocks)
         ):
             self._take(b"".join(lines), ShiftingListener(history, shift) if shift else history)
+
+    def _feed_packed(self, block: bytes, history: EventListener) -> bytes:
+        """Add the events of lines with many events; return the other lines."""
+        others = list[bytes]()
+        packed = list[PackedLine]()
+        for line in block.splitlines(keepends=True):
+            read = read_packed(line) if PACKED_MARK in line else None
+            if read is None:
+                others.append(line)
+            elif self._is_of_job(read.run):
+                packed.append(read)
+        for read in packed:
+            read.learn(history)
+        for read in packed:
+            read.add_to(history)
+        return b"".join(others)
 
     def _learn(self, block: bytes, clocks: Clocks) -> None:
         """Read the clock steps of a block."""
@@ -128,9 +147,19 @@ class LineParser:
     def payloads(self, block: bytes) -> Iterator[LoggedPayload]:
         """Yield the payloads of whole lines."""
         for line in block.split(b"\n"):
+            packed = read_packed(line) if PACKED_MARK in line else None
+            if packed is not None:
+                yield from self._packed_payloads(packed)
+                continue
             parsed = self._parse(line)
             if isinstance(parsed, LoggedPayload):
                 yield parsed
+
+    def _packed_payloads(self, line: PackedLine) -> Iterator[LoggedPayload]:
+        if self._is_of_job(line.run):
+            with suppress(ValueError):
+                for payload in line.payloads():
+                    yield LoggedPayload(payload, None, line.rank, line.run)
 
     def _take_one(self, step: bytes | None, key: bytes, time: bytes, history: EventListener) -> None:
         moment = int(time.ljust(_TIME_BYTES, b"0").replace(b".", b""))
@@ -196,11 +225,17 @@ class LineParser:
         return ""
 
     def _of_job(self, payload: dict[str, Any], logged: object) -> LoggedPayload | str:
-        if self._job_name is not None and payload.get("job_name", self._job_name) != self._job_name:
+        if not self._is_of_job(payload.get("job_name", self._job_name)):
             return ""
-        self._add_job(payload.get("job_name"))
         moment = logged if isinstance(logged, float) else None
         return LoggedPayload(payload, moment, self.rank, self.run)
+
+    def _is_of_job(self, job_name: object) -> bool:
+        """Return whether the events of a job are read; note its name."""
+        if self._job_name is not None and job_name != self._job_name:
+            return False
+        self._add_job(job_name)
+        return True
 
     def _add_job(self, job_name: object) -> None:
         if isinstance(job_name, str) and self._job_name in (None, job_name):

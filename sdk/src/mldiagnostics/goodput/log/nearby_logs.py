@@ -34,8 +34,8 @@ class _Log(NamedTuple):
 def describe_nearby(url: str, command: str = COMMAND) -> str:
     """Return a message with the command for each log below a URL; empty without logs."""
     runs = list(_runs(url))
-    known = {log.place for log in runs}
-    logs = [*runs, *(log for log in _logs(url) if log.place not in known)]
+    known = {Path(log.place).absolute() for log in runs}
+    logs = [*runs, *(log for log in _logs(url) if Path(log.place).absolute() not in known)]
     if not logs:
         return ""
     count = "one log is" if len(logs) == 1 else f"{len(logs)} logs are"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
-from mldiagnostics.goodput.clocks import CLOCK_STEP
-from mldiagnostics.goodput.listener import ShiftingListener
-from mldiagnostics.goodput.payload import parse
+from mldiagnostics.goodput.events.clocks import CLOCK_STEP
+from mldiagnostics.goodput.events.conversion import parse
+from mldiagnostics.goodput.events.listener import ShiftingListener
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mldiagnostics.goodput.listener import EventListener
+    from mldiagnostics.goodput.events.listener import EventListener
     from mldiagnostics.goodput.log.lines import LoggedPayload
 
 OVERLAP = timedelta(minutes=10)

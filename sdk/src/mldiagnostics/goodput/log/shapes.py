@@ -5,12 +5,12 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.goodput.payload import PLAIN_KEYS, STEP_KEYS, micros
+from mldiagnostics.goodput.events.conversion import PLAIN_KEYS, STEP_KEYS, micros
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mldiagnostics.goodput.listener import EventListener
+    from mldiagnostics.goodput.events.listener import EventListener
 
 __all__ = ["RepeatFilter", "already_known", "take_shaped"]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from mldiagnostics.goodput.listener import EventListener
+    from mldiagnostics.goodput.events.listener import EventListener
     from mldiagnostics.goodput.log.lines import LoggedPayload
     from mldiagnostics.store import Entry, Store
 

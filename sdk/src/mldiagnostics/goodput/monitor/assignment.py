@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.goodput.arguments import retention as parse_retention
 from mldiagnostics.goodput.location import CACHE_DIR
+from mldiagnostics.goodput.queries.arguments import retention as parse_retention
 from mldiagnostics.locations import absolute_location
 from mldiagnostics.sink_urls import split_sinks
 

@@ -10,10 +10,10 @@ import time
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
-from mldiagnostics.goodput import snapshot_copies
 from mldiagnostics.goodput.account import StepTimes
-from mldiagnostics.goodput.history import History
-from mldiagnostics.goodput.log import open_log, snapshot
+from mldiagnostics.goodput.ledger.history import History
+from mldiagnostics.goodput.log import open_log
+from mldiagnostics.goodput.snapshots import copies, snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,14 +60,14 @@ class LogFollower:
         stored = snapshot.keep(path, self._log, self._history)
         if stored and assignment.copies and (at_once or now >= self._copied_at + assignment.copy_interval_s):
             self._copied_at = now
-            snapshot_copies.keep([path], assignment.copies)
+            copies.keep([path], assignment.copies)
 
     def _open(self, now: int) -> Log:
         assignment = self._assignment
         retention = None if assignment.retention_s is None else timedelta(seconds=assignment.retention_s)
         log = open_log(assignment.log, job_name=assignment.job, retention=retention)
         if assignment.copies:
-            snapshot_copies.fetch([self._snapshot_path(log)], assignment.copies)
+            copies.fetch([self._snapshot_path(log)], assignment.copies)
         self._history = snapshot.recall(self._snapshot_path(log), log) or self._history
         view = self._newest(now)
         self.exported_steps = view.step_times(now) if view is not None else self.exported_steps

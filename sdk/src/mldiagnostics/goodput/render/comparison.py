@@ -44,7 +44,7 @@ def rows(reports: Sequence[GoodputReport]) -> Iterator[tuple[str, list[str]]]:
     if any(report.devices for report in reports):
         yield "  device-hours", each(_device_hours)
     yield "ideal step", each(lambda report: duration(report.steps.ideal_s))
-    yield "steps done", each(lambda report: f"{report.steps.count:,}")
+    yield "steps done", each(lambda report: f"{report.steps.done or report.steps.count:,}")
 
 
 def comparison_table(reports: Sequence[GoodputReport], *, width: int = 80) -> str:

@@ -72,7 +72,7 @@ def _windows(report: GoodputReport) -> Iterator[tuple[str, float, float]]:
     if report.since_resume.start > whole.start:
         yield "since resume", report.since_resume.start, whole.end
     for window in report.windows:
-        if window.start > whole.start:
+        if window.start > whole.start and window.elapsed_s:
             yield f"last {duration(window.window_s)}", window.start, window.end
     first = max(0, len(report.disruptions) - CLOSE_UPS)
     for number, disruption in enumerate(report.disruptions[first:], start=first + 1):

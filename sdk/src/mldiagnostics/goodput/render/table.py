@@ -91,6 +91,8 @@ def alarm(report: GoodputReport) -> str:
     """Return a problem that needs attention now; empty without one."""
     if report.stopped:
         return f"NOT RUNNING: {report.stopped}"
+    if report.failure:
+        return f"FAILED: {report.failure}"
     if (hang := report.hang).suspected:
         return (
             f"HANG SUSPECTED: step {hang.step} for {duration(hang.age_s)}, expected at most {duration(hang.allowed_s)}"
@@ -190,8 +192,10 @@ def figures(report: GoodputReport) -> Iterator[tuple[str, str]]:
     yield from _checkpoint_figures(report)
     yield "waiting for data", f"{share_of(report.cumulative.input_bound)} of the time"
     if steps := report.steps.count:
-        usual = f"ideal {duration(report.steps.ideal_s)}, median {duration(report.steps.median_s)}"
-        yield "steps", f"{steps:,} done, {usual}, p99 {duration(report.steps.p99_s)}"
+        done = steps if report.steps.done is None else report.steps.done
+        yield "steps", f"{done:,} done, ideal {duration(report.steps.ideal_s)}"
+        usual = f"median {duration(report.steps.median_s)}, p99 {duration(report.steps.p99_s)}"
+        yield "  time of a step", f"{usual}, of {_count(steps, 'step')} that another follows"
     if report.stepping_slice_efficiency is not None:
         stepping, available = share_of(report.stepping_slice_efficiency), share_of(report.available_slice_efficiency)
         yield "slices", f"{stepping} stepping, {available} available"
@@ -205,7 +209,7 @@ def _failure_figures(report: GoodputReport) -> Iterator[tuple[str, str]]:
             f"{duration(failures.mttf_s)} (MTTF; {_count(failures.count, 'failure')} in {operating})",
         )
     else:
-        yield "time to failure", f"no failure in {operating}"
+        yield "time to failure", f"failed after {operating}" if report.failure else f"no failure in {operating}"
     if report.start_up_s:
         stages = [f"{stage} {duration(seconds)}" for stage, seconds in report.start_up_s.items() if seconds]
         yield "time to start", ", ".join(stages) or duration(0.0)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.goodput import reliability
 from mldiagnostics.goodput.buckets import BadputType
-from mldiagnostics.goodput.cluster_record import NOTHING_RECORDED, ClusterRecord, explained
-from mldiagnostics.goodput.report import figures, hang
+from mldiagnostics.goodput.report import figures, hang, reliability
+from mldiagnostics.goodput.report.cluster_record import NOTHING_RECORDED, ClusterRecord, explained
 from mldiagnostics.goodput.report.model import AttemptReport, DisruptionReport, GoodputReport, Hang, TimeBreakdown
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def make_report(
     Args:
         view: the run, such as a ledger.
         now: microseconds of POSIX time.
-        windows_s: lengths of sliding windows in seconds.
+        windows_s: lengths of sliding windows up to `now`, in seconds; only the time of the run in them counts.
         exclude: intervals to leave out, in microseconds of POSIX time.
         devices: number of devices of all workers together.
         created: creation of the job in microseconds of POSIX time, for queueing.
@@ -71,7 +70,6 @@ def make_report(
     disruptions, attempts = explained(view.disruptions(now), cluster), view.attempts(now)
     causes = {each.restarted: each.cause for each in disruptions}
     resumed = disruptions[-1].restarted if disruptions else whole.start
-    windows = [(window, max(whole.start, whole.end - round(window * 1e6))) for window in windows_s]
     efficiencies = view.slices(now, whole.start, whole.end)
     cumulative = breakdown(view.account(now, exclude=exclude) if exclude else whole)
     failures = figures.failures(whole, disruptions, devices)
@@ -89,8 +87,8 @@ def make_report(
         cumulative=cumulative,
         since_resume=breakdown(view.account(now, start=resumed, exclude=exclude)),
         windows=tuple(
-            breakdown(view.account(now, start=start, end=whole.end, exclude=exclude), window)
-            for window, start in windows
+            breakdown(view.account(now, start=now - round(window * 1e6), end=now, exclude=exclude), window)
+            for window in windows_s
         ),
         attempts=tuple(_attempt(view, now, attempt, exclude, causes) for attempt in attempts),
         disruptions=tuple(map(_disruption, disruptions)),
@@ -99,7 +97,10 @@ def make_report(
         lost_work=figures.lost_work(disruptions, devices),
         checkpoints=figures.checkpoints(view.spans(now, SAVING), failures.mttf_s),
         steps=figures.steps(
-            times, ideal_step_time_s if ideal_step_time_s is not None else _seconds(view.ideal_step_time(now))
+            times,
+            ideal_step_time_s if ideal_step_time_s is not None else _seconds(view.ideal_step_time(now)),
+            attempts,
+            whole.max_step,
         ),
         hang=_hang(view, now, times, attempts, disruptions),
         stepping_slice_efficiency=efficiencies and efficiencies[0],

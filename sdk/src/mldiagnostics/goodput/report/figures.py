@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
-from mldiagnostics.goodput import reliability
+from mldiagnostics.goodput.report import reliability
 from mldiagnostics.goodput.report.model import (
     CheckpointStats,
     FailureStats,
@@ -21,7 +21,7 @@ from mldiagnostics.goodput.report.numbers import percentile
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mldiagnostics.goodput.account import Account, Disruption, StepTimes
+    from mldiagnostics.goodput.account import Account, Attempt, Disruption, StepTimes
 
 __all__ = ["checkpoints", "failures", "lost_work", "mean_recovery", "queueing", "steps"]
 
@@ -101,15 +101,22 @@ def checkpoints(saves: Sequence[tuple[int, int]], mttf_s: float | None) -> Check
     )
 
 
-def steps(times: StepTimes, ideal_s: float | None) -> StepStats:
-    """Return the distribution of the durations of steps."""
+def steps(times: StepTimes, ideal_s: float | None, attempts: Sequence[Attempt], max_step: int | None) -> StepStats:
+    """Return the distribution of the durations of steps, and how many are done."""
     ordered = sorted(times.durations)
+    following = [each.first_step for each in attempts[1:]] + [None if max_step is None else max_step + 1]
+    unfollowed = {  # last steps of attempts, if they are done
+        each.last_step
+        for each, first in zip(attempts, following, strict=False)
+        if each.last_step is not None and first is not None and each.last_step < first
+    }
     return StepStats(
         count=len(ordered),
         ideal_s=ideal_s,
         median_s=percentile(ordered, 50) / 1e6 if ordered else None,
         p99_s=percentile(ordered, 99) / 1e6 if ordered else None,
         longest_s=ordered[-1] / 1e6 if ordered else None,
+        done=len(set(times.steps) | unfollowed),
     )
 
 

@@ -186,6 +186,8 @@ class StepStats:
     """99th percentile."""
     longest_s: float | None
     """Longest duration."""
+    done: int | None = None
+    """Number of steps that are done and not lost, also those that no step follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +245,7 @@ class GoodputReport:
     since_resume: TimeBreakdown
     """From the last restart on."""
     windows: tuple[TimeBreakdown, ...]
-    """Requested sliding windows up to now, or to the end."""
+    """Requested sliding windows up to now; one without time of the run has no goodput."""
     attempts: tuple[AttemptReport, ...]
     """Oldest first."""
     disruptions: tuple[DisruptionReport, ...]
@@ -275,3 +277,5 @@ class GoodputReport:
     empty outside a cluster."""
     stopped: str = ""
     """Reason in the run's record why the run stopped without a recorded end, such as `Lost`."""
+    failure: str = ""
+    """Reason in the run's record why the run failed; empty if it has not failed, or the log has no such record."""

@@ -1,0 +1,1 @@
+"""Captures: from a request over its targets to a plan."""

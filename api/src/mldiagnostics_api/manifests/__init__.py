@@ -1,0 +1,1 @@
+"""Generated files of the cluster: definitions, registration, reference pages."""

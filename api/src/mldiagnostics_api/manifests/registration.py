@@ -1,0 +1,90 @@
+"""The webhook's registration and RBAC rules, made from the table of kinds."""
+
+from typing import Any, Final
+
+from mldiagnostics_api.names import EXEMPT_NAMESPACE_LABEL, GROUP, OPT_IN_LABEL
+from mldiagnostics_api.workloads.kinds import LONE_POD, WORKLOADS, WorkloadKind
+from mldiagnostics_api.workloads.matching import EXCLUDED_NAMESPACES, EXCLUDED_PREFIX
+
+NAMESPACE_PATH: Final = "/mutate/namespace"
+"""Receives the pods of labelled namespaces."""
+WORKLOAD_PATH: Final = "/mutate/workload"
+"""Receives the pods of all other namespaces, because pods do not have their workload's label."""
+
+TIMEOUT_S: Final = 3
+
+_OWNERS: Final = tuple(workload for workload in WORKLOADS if workload is not LONE_POD and not workload.groups)
+
+
+def webhooks() -> list[dict[str, Any]]:
+    """Return the entries of the configuration, without Service and certificate.
+
+    All selectors of an entry must match, so each of the two labels needs its own entry. The chart adds its own
+    namespace to the excluded ones.
+    """
+    return [
+        _entry("namespace", NAMESPACE_PATH, {"key": OPT_IN_LABEL, "operator": "In", "values": ["true"]}),
+        _entry("workload", WORKLOAD_PATH, {"key": OPT_IN_LABEL, "operator": "NotIn", "values": ["true"]}),
+    ]
+
+
+def rules() -> list[dict[str, Any]]:
+    """Return the cluster-wide RBAC rules: namespaces and all kinds that can own a pod."""
+    by_group: dict[str, list[str]] = {"": ["namespaces"]}
+    for workload in _OWNERS:
+        by_group.setdefault(workload.group, []).append(workload.plural)
+    verbs = ["get", "list", "watch"]
+    return [{"apiGroups": [group], "resources": kinds, "verbs": verbs} for group, kinds in by_group.items()]
+
+
+def _entry(label_of: str, path: str, selector: dict[str, Any]) -> dict[str, Any]:
+    excluded = {
+        "key": "kubernetes.io/metadata.name",
+        "operator": "NotIn",
+        "values": sorted(EXCLUDED_NAMESPACES),
+    }
+    exempt = {"key": EXEMPT_NAMESPACE_LABEL, "operator": "NotIn", "values": ["true"]}
+    opted_out = {"key": OPT_IN_LABEL, "operator": "NotIn", "values": ["false"]}
+    return {
+        "name": f"{label_of}.injection.{GROUP}",
+        "clientConfig": {"service": {"path": path}},
+        "admissionReviewVersions": ["v1"],
+        "failurePolicy": "Ignore",
+        "matchPolicy": "Equivalent",
+        "reinvocationPolicy": "IfNeeded",
+        "sideEffects": "None",
+        "timeoutSeconds": TIMEOUT_S,
+        "rules": [
+            {
+                "apiGroups": [""],
+                "apiVersions": ["v1"],
+                "resources": ["pods"],
+                "operations": ["CREATE"],
+                "scope": "Namespaced",
+            }
+        ],
+        "namespaceSelector": {"matchExpressions": [selector, exempt, excluded]},
+        "objectSelector": {"matchExpressions": [opted_out]},
+        "matchConditions": [
+            {"name": "not-of-the-platform", "expression": f"!request.namespace.startsWith('{EXCLUDED_PREFIX}')"},
+            {"name": "may-be-of-a-run", "expression": f"{_owned()} || {_labelled()}"},
+        ],
+    }
+
+
+def _owned() -> str:
+    """Return the CEL expression: a kind of the table controls the pod."""
+    kinds = ", ".join(f"'{_group_kind(workload)}'" for workload in _OWNERS)
+    of_table = f"(o.apiVersion.split('/')[0] + '/' + o.kind) in [{kinds}]"
+    controls = f"has(o.controller) && o.controller && {of_table}"
+    return f"(has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(o, {controls}))"
+
+
+def _labelled() -> str:
+    """Return the CEL expression: the pod itself has the label."""
+    value = f"object.metadata.labels['{OPT_IN_LABEL}']"
+    return f"(has(object.metadata.labels) && '{OPT_IN_LABEL}' in object.metadata.labels && {value} == 'true')"
+
+
+def _group_kind(workload: WorkloadKind) -> str:
+    return f"{workload.group}/{workload.kind}"

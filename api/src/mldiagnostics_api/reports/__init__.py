@@ -1,0 +1,1 @@
+"""Reports of the processes of runs, and views of them."""

@@ -1,0 +1,127 @@
+"""Reports of all processes of a run, as one immutable view; pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from mldiagnostics_api.reports.shown_configs import ShownConfigs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mldiagnostics_api.reports.models import Phase
+
+
+class RunKey(NamedTuple):
+    """A run: run ids are compared within a namespace only."""
+
+    namespace: str
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedHost:
+    """The newest report of one process; `received` is by the operator's clock."""
+
+    rank: int | None
+    slice: int | None
+    name: str
+    """Host name."""
+    pod: str
+    """Name of the pod, from the token; empty outside the cluster."""
+    pod_uid: str
+    node: str
+    attempt: int
+    incarnation: str
+    ports: tuple[int, ...] = ()
+    """Ports of its profiler servers."""
+    server: str = ""
+    """Make of the profiler server; empty without one."""
+    server_version: str = ""
+    tensorflow: bool | None = None
+    phase: Phase = "Active"
+    reason: str = ""
+    message: str = ""
+    step: int | None = None
+    step_time_seconds: float | None = None
+    changed: float | None = None
+    """When its step changed, in Unix seconds by its own clock."""
+    clock_ahead: float = 0.0
+    """Seconds by which its clock was ahead of the operator's, transport included."""
+    received: float
+    """When its newest report arrived, in Unix seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedSession:
+    """A programmatic profile; times are Unix seconds."""
+
+    id: str
+    directory: str = ""
+    start: float | None = None
+    stop: float | None = None
+    state: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedGoodput:
+    """Account of a run's time over all its attempts, in seconds."""
+
+    as_of: float
+    """Moment of the account, in Unix seconds."""
+    started: float
+    """Start of the account, in Unix seconds."""
+    elapsed: float
+    productive: float
+    unproductive: Mapping[str, float]
+    """Seconds by bucket, those that are not empty; with `productive` they are `elapsed`."""
+    disruptions: int
+    attempts: int
+    last_step: int | None = None
+
+    @property
+    def goodput(self) -> float | None:
+        """The productive share of the elapsed time, from 0 to 1; None without time."""
+        return self.productive / self.elapsed if self.elapsed > 0 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedRun:
+    """A run as its processes reported it.
+
+    The facts about the run are those of the process that leads; `hosts` has one entry for each process of the newest
+    attempt that it reported in, by rank.
+    """
+
+    key: RunKey
+    revision: int
+    """Grows with every change of this run."""
+    name: str = ""
+    group: str = ""
+    storage: str = ""
+    aliases: tuple[str, ...] = ()
+    """Ids that other clients use for this run."""
+    attempt: int = 0
+    """The newest attempt that a process reported."""
+    world_size: int | None = None
+    phase: Phase = "Active"
+    reason: str = ""
+    message: str = ""
+    step: int | None = None
+    step_time_seconds: float | None = None
+    progress_changed: float | None = None
+    """When the step changed, in Unix seconds by the clock of the process that leads."""
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    configs: ShownConfigs = field(default_factory=ShownConfigs)
+    sessions: Sequence[ReportedSession] = ()
+    started: float | None = None
+    ended: float | None = None
+    first_received: float
+    """When the first report arrived, in Unix seconds."""
+    last_received: float
+    """When the newest report arrived, in Unix seconds."""
+    hosts: Sequence[ReportedHost] = ()
+    goodput: ReportedGoodput | None = None
+    left_out: Sequence[str] = ()
+    """Parts of the newest reports that were not kept, because the namespace has used its share of the memory."""

@@ -1,0 +1,1 @@
+"""Runs: the status of an MLRun, its signals, files and rows."""

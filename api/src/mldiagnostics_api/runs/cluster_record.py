@@ -1,0 +1,61 @@
+"""The record of start-up and causes that the operator keeps beside a run.
+
+`mldiagnostics.goodput` joins it to the account of the run.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from mldiagnostics.goodput.report.cluster_record import VERSION
+
+from mldiagnostics_api.disruptions import goodput_name
+from mldiagnostics_api.runs.observation import start_up_seconds
+from mldiagnostics_api.v1alpha1 import MLRunStatus, RunAttempt
+
+MAX_RECORDED: Final = 1024
+"""Attempts in a record; the oldest leave first. The status has the last 16."""
+
+
+def cluster_record(run_id: str, namespace: str, status: MLRunStatus) -> Mapping[str, Any] | None:
+    """Return the record of a run; None if the cluster shows nothing of it yet.
+
+    Args:
+        run_id: Id of the run.
+        namespace: Its namespace; by both, the files of a run are recognised before they are deleted.
+        status: Status of the run.
+    """
+    attempts = [_attempt(attempt) for attempt in status.attempts or ()]
+    if not any("cause" in attempt or "startUpSeconds" in attempt for attempt in attempts):
+        return None
+    first = (status.attempts or [RunAttempt(attempt=0)])[0]
+    created = first.start_up.created_time if first.start_up and first.attempt == 0 else None
+    record = {"v": VERSION, "runId": run_id, "namespace": namespace, "attempts": attempts}
+    return record | ({"created": created.timestamp()} if created else {})
+
+
+def merged_record(earlier: Mapping[str, Any], newer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a record with the attempts of both; of one attempt the newer values.
+
+    An attempt that was interrupted has several entries, which differ by their start. A record of another run or of
+    another version is left out.
+    """
+    if (earlier.get("v"), earlier.get("runId")) != (newer["v"], newer["runId"]):
+        return newer
+    numbers = {attempt["attempt"] for attempt in newer["attempts"]}
+    kept = [each for each in earlier.get("attempts", ()) if "started" in each or each["attempt"] not in numbers]
+    known = {(each["attempt"], each.get("started", 0.0)): each for each in (*kept, *newer["attempts"])}
+    attempts = [known[place] for place in sorted(known)][-MAX_RECORDED:]
+    return {**earlier, **newer, "attempts": attempts}
+
+
+def _attempt(attempt: RunAttempt) -> dict[str, Any]:
+    record: dict[str, Any] = {"attempt": attempt.attempt}
+    if attempt.start_time is not None:
+        record["started"] = attempt.start_time.timestamp()
+    if attempt.end_time is not None:
+        record["ended"] = attempt.end_time.timestamp()
+    if attempt.cause:
+        record |= {"cause": goodput_name(attempt.cause), "message": attempt.cause_message or ""}
+    if stages := start_up_seconds(attempt):
+        record["startUpSeconds"] = stages
+    return record

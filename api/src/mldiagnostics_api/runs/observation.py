@@ -1,0 +1,240 @@
+"""Observations of a run that only the cluster has: start-up, causes, reliability."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Final
+
+from mldiagnostics.goodput.report import reliability
+
+from mldiagnostics_api.disruptions import DisruptionCause, Evidence, decide
+from mldiagnostics_api.disruptions.decision import WINDOW
+from mldiagnostics_api.lifecycle.startup import PodStartup, StartupTimeline, pods_startup, waiting_message
+from mldiagnostics_api.names import FINISHED_RUN_PHASES, MLRunPhase, RunConditionType
+from mldiagnostics_api.reports.reported_run import ReportedRun
+from mldiagnostics_api.runs.reported_parts import moment
+from mldiagnostics_api.runs.status import DELETED, HELD_BACK, QUOTA_EXCEEDED
+from mldiagnostics_api.v1alpha1 import MLRunStatus, RunAttempt, RunGoodput, RunStartUp
+
+_PLANNED: Final = frozenset({DisruptionCause.SUSPENDED})
+"""Causes that are not failures."""
+REFUSAL_LASTS: Final = timedelta(minutes=20)
+"""A controller tries again to create its pods after at most 1000 s, and records the refusal again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunObservation:
+    """The pods of a run, and the evidence of disruptions."""
+
+    created: datetime | None = None
+    """Creation of the workload."""
+    admitted: datetime | None = None
+    """Admission of the current attempt by its queue; of a workload without one, its creation."""
+    pods: Sequence[PodStartup] = ()
+    """The pods of the current attempt."""
+    expected: int | None = None
+    """Number of pods that the workload needs."""
+    pulled: datetime | None = None
+    """When the last image was present, by events of the pods; None without such events."""
+    are_pulls_open: bool = False
+    """Whether these events are still to be read."""
+    refused: Evidence | None = None
+    """The newest refusal to create pods of the workload."""
+    evidence: Sequence[Evidence] = ()
+
+
+def observed(status: MLRunStatus, seen: RunObservation, reported: ReportedRun | None, now: datetime) -> MLRunStatus:
+    """Return a status with the start-up and the cause of each attempt.
+
+    Milestones and causes that are known stay although pods and events are gone; a cause may change until the evidence
+    is complete.
+
+    Args:
+        status: Status of the run, as folded from workload and reports.
+        seen: Pods and evidence.
+        reported: Reports of the run.
+        now: Current time.
+    """
+    known = status.attempts or ()
+    ends = [None, *(attempt.end_time for attempt in known)]
+    attempts = [
+        _caused(attempt, _evidence(attempt, seen, previous_end=previous_end), status, now)
+        for attempt, previous_end in zip(known, ends, strict=False)
+    ]
+    if attempts and attempts[-1].end_time is None:
+        attempts[-1] = _started(attempts[-1], seen, reported, ends[-2])
+    changes: dict[str, object] = {
+        "attempts": attempts or None,
+        "goodput": _reliability(status, attempts, seen, reported),
+    }
+    if status.phase is MLRunPhase.PENDING and status.reason == "Starting" and seen.pods:
+        changes["message"] = waiting_message(seen.pods, expected=seen.expected) or status.message
+    if (refused := _current_refusal(status, attempts, seen, now)) is not None:
+        changes |= _refusal_changes(status, refused, seen)
+    return status.model_copy(update=changes)
+
+
+def cause_messages(before: MLRunStatus, after: MLRunStatus) -> Iterable[str]:
+    """Return a message for each attempt whose cause is new."""
+    known = {(attempt.attempt, attempt.start_time): attempt.cause for attempt in before.attempts or ()}
+    for attempt in after.attempts or ():
+        earlier = known.get((attempt.attempt, attempt.start_time))
+        if attempt.cause and attempt.cause not in (earlier, DisruptionCause.UNKNOWN):
+            yield f"attempt {attempt.attempt} ended, {attempt.cause}: {attempt.cause_message}"
+
+
+def _current_refusal(
+    status: MLRunStatus, attempts: Sequence[RunAttempt], seen: RunObservation, now: datetime
+) -> Evidence | None:
+    """Return the refusal that keeps the current attempt waiting, or None."""
+    refused = seen.refused
+    if refused is None or status.phase in FINISHED_RUN_PHASES or status.reason in HELD_BACK:
+        return None
+    if now - refused.time > REFUSAL_LASTS or len(seen.pods) >= (seen.expected or 1):
+        return None
+    before = attempts
+    if attempts and attempts[-1].end_time is None:
+        if _have_started(attempts[-1]):
+            return None
+        before = attempts[:-1]
+    since = before[-1].end_time if before else seen.created
+    return refused if since is None or refused.time >= since else None
+
+
+def _refusal_changes(status: MLRunStatus, refused: Evidence, seen: RunObservation) -> dict[str, object]:
+    total = "all" if seen.expected is None else seen.expected
+    message = f"{len(seen.pods)} of {total} pods were created; {refused.subject}: {refused.detail}"
+    explained = {"reason": QUOTA_EXCEEDED, "message": message}
+    conditions = [
+        each.model_copy(update=explained) if each.type == RunConditionType.STARTED and each.status != "True" else each
+        for each in status.conditions or ()
+    ]
+    return {**explained, "conditions": conditions}
+
+
+def _evidence(attempt: RunAttempt, seen: RunObservation, *, previous_end: datetime | None) -> Sequence[Evidence]:
+    """Return the evidence that can explain the end of an attempt.
+
+    It is later than the end of the attempt before. Refused pods explain only an attempt that never had all of its
+    pods: at a restart, the pods of the attempt before still count against the quota.
+    """
+    own = [item for item in seen.evidence if previous_end is None or item.time > previous_end]
+    refused, ended = seen.refused, attempt.end_time
+    if refused is None or ended is None or refused.time > ended or _have_started(attempt):
+        return own
+    return (*own, refused)
+
+
+def _have_started(attempt: RunAttempt) -> bool:
+    """Return whether all pods of an attempt have started."""
+    return attempt.start_up is not None and attempt.start_up.started_time is not None
+
+
+def _caused(attempt: RunAttempt, evidence: Sequence[Evidence], status: MLRunStatus, now: datetime) -> RunAttempt:
+    ended, phase = attempt.end_time, status.phase
+    if ended is None or (now > ended + WINDOW and attempt.cause):
+        return attempt
+    if attempt.reason == MLRunPhase.COMPLETED or (phase is MLRunPhase.COMPLETED and attempt.cause is None):
+        return attempt
+    if attempt.reason in HELD_BACK:
+        held = f"{attempt.reason}: {attempt.message or ''}"
+        subject = status.workload or "the workload"
+        evidence = (*evidence, Evidence(cause=DisruptionCause.SUSPENDED, time=ended, subject=subject, detail=held))
+    if attempt.reason == DELETED and not evidence:
+        subject = status.workload or "the workload"
+        detail = "was deleted; the API does not record by which user"
+        evidence = [Evidence(cause=DisruptionCause.DELETED, time=ended, subject=subject, detail=detail)]
+    verdict = decide([item for item in evidence if item.time <= ended + WINDOW], ended=ended)
+    if verdict.cause is DisruptionCause.UNKNOWN and attempt.cause:
+        return attempt
+    return attempt.model_copy(update={"cause": str(verdict.cause), "cause_message": verdict.message[:1024]})
+
+
+def _started(
+    attempt: RunAttempt, seen: RunObservation, reported: ReportedRun | None, previous_end: datetime | None
+) -> RunAttempt:
+    timeline = start_up_timeline(attempt.start_up).merged(
+        StartupTimeline(
+            created=previous_end or seen.created,
+            admitted=seen.admitted,
+            first_step=_first_step(reported, attempt.attempt, previous_end),
+        )
+    )
+    timeline = timeline.merged(_pods_startup(seen))
+    milestones = {f"{each.name}_time": getattr(timeline, each.name) for each in fields(StartupTimeline)}
+    if not any(milestones.values()):
+        return attempt
+    return attempt.model_copy(update={"start_up": RunStartUp.model_validate(milestones)})
+
+
+def _pods_startup(seen: RunObservation) -> StartupTimeline:
+    """Return the milestones of the pods, with the time of the pull from their events.
+
+    A milestone never changes, so the pull stays open until the events are read.
+    """
+    timeline = pods_startup(seen.pods, expected=seen.expected)
+    if timeline.started is None or seen.are_pulls_open:
+        return replace(timeline, pulled=None)
+    return timeline if seen.pulled is None else replace(timeline, pulled=min(seen.pulled, timeline.started))
+
+
+def start_up_timeline(start_up: RunStartUp | None) -> StartupTimeline:
+    """Return the start-up of an attempt in a status as a timeline."""
+    known = start_up or RunStartUp()
+    return StartupTimeline(**{each.name: getattr(known, f"{each.name}_time") for each in fields(StartupTimeline)})
+
+
+def start_up_seconds(attempt: RunAttempt) -> dict[str, float]:
+    """Return the seconds of a start-up by stage; empty if it is not known or goes on.
+
+    It ends with the first step, else with the attempt.
+    """
+    timeline = start_up_timeline(attempt.start_up)
+    until = timeline.first_step or attempt.end_time
+    return {str(stage): seconds for stage, seconds in timeline.durations(until).items()} if until else {}
+
+
+def _first_step(reported: ReportedRun | None, attempt: int, since: datetime | None) -> datetime | None:
+    """Return the first change of a step that is reported, by the operator's clock.
+
+    Processes before an interruption have the number of the attempt too; their steps are before `since`.
+    """
+    hosts = [host for host in reported.hosts if host.attempt == attempt] if reported else []
+    steps = [host.changed - host.clock_ahead for host in hosts if host.changed is not None and host.step is not None]
+    earliest = since.timestamp() if since else 0.0
+    return moment(min((step for step in steps if step >= earliest), default=None))
+
+
+def _reliability(
+    status: MLRunStatus, attempts: Sequence[RunAttempt], seen: RunObservation, reported: ReportedRun | None
+) -> RunGoodput | None:
+    """Return the account of the goodput with start-up, ETTR, MTTR and MTTF."""
+    stages: dict[str, float] = {}
+    recoveries: list[float] = []
+    for place, attempt in enumerate(attempts):
+        timeline = start_up_timeline(attempt.start_up)
+        if timeline.created is None or timeline.first_step is None:
+            continue
+        for stage, seconds in timeline.durations(timeline.first_step).items():
+            stages[str(stage)] = stages.get(str(stage), 0.0) + seconds
+        if attempt.attempt > 0 or place > 0:
+            recoveries.append(max(0.0, (timeline.first_step - timeline.created).total_seconds()))
+    account = reported.goodput if reported else None
+    if not stages and account is None:
+        return status.goodput
+    planned = sum(attempt.cause in _PLANNED for attempt in attempts)
+    interruptions = sum(one.attempt == next_one.attempt for one, next_one in pairwise(attempts))
+    failures = max(0, (status.attempt or 0) + interruptions - planned)
+    ettr = mttf_s = None
+    if account is not None:
+        created_s = min(seen.created.timestamp(), account.started) if seen.created else account.started
+        ettr = reliability.ettr(account.productive, account.as_of - created_s)
+        mttf_s = reliability.mean_time_to_failure(max(0.0, account.elapsed - sum(recoveries)), failures)
+    update = {
+        "start_up_seconds": stages or None,
+        "mttr_seconds": round(sum(recoveries) / len(recoveries), 3) if recoveries else None,
+        "mttf_seconds": None if mttf_s is None else round(mttf_s, 3),
+        "ettr": None if ettr is None else round(min(max(ettr, 0.0), 1.0), 4),
+    }
+    return (status.goodput or RunGoodput()).model_copy(update=update)

@@ -1,0 +1,181 @@
+"""The parts of a run's status that come from the reports of its processes."""
+
+import math
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from mldiagnostics.text.redaction import redact
+
+from mldiagnostics_api.reports.models import INTERVAL_S
+from mldiagnostics_api.reports.reported_run import ReportedGoodput, ReportedHost, ReportedRun, ReportedSession
+from mldiagnostics_api.reports.shown_configs import ShownConfigs
+from mldiagnostics_api.v1alpha1 import (
+    HostException,
+    MLRunStatus,
+    RunConfigs,
+    RunGoodput,
+    RunHosts,
+    RunProgress,
+    RunSession,
+)
+from mldiagnostics_api.v1alpha1.mlrun import MAX_ALIASES, MAX_EXCEPTIONS, MAX_METRICS, MAX_SESSIONS
+
+SILENT_S: Final = 3 * INTERVAL_S
+"""A process that has not reported for so long is lost."""
+
+UNKNOWN_FOR_CLIENT: Final = "UnknownForClient"
+"""Reason of conditions about hosts of a run whose only client, Google's SDK, reports none."""
+
+_NO_TIME: Final = datetime.min.replace(tzinfo=UTC)
+_KEY: Final = 200
+_OF_PROGRAM: Final = "Program"
+
+Verdict = tuple[bool | None, str, str]
+"""Whether a condition holds, its reason and its message."""
+
+
+def moment(unix_s: float | None) -> datetime | None:
+    """Return a time of a report in whole seconds, or None if there is no such time."""
+    try:
+        return None if unix_s is None else datetime.fromtimestamp(int(unix_s), UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def is_silent(last: datetime, now: datetime) -> bool:
+    """Return whether the newest report is so old that its process counts as lost."""
+    return now - last > timedelta(seconds=SILENT_S)
+
+
+def reported_parts(previous: MLRunStatus, reported: ReportedRun) -> dict[str, Any]:
+    """Return the fields of the status that the reports decide alone."""
+    metrics = ((name[:_KEY], value) for name, value in reported.metrics.items() if value is not None)
+    goodput = reported.goodput
+    return {
+        "aliases": list(reported.aliases[:MAX_ALIASES]) or None,
+        "progress": _progress(reported),
+        "metrics": dict(sorted((name, value) for name, value in metrics if math.isfinite(value))[:MAX_METRICS]) or None,
+        "goodput": _goodput(goodput) if goodput else previous.goodput,
+        "configs": _configs(reported.configs) if reported.configs != ShownConfigs() else previous.configs,
+        "profile_sessions": _sessions(previous.profile_sessions or (), reported.sessions),
+        "last_heartbeat_time": moment(reported.last_received),
+    }
+
+
+def reported_hosts(reported: ReportedRun | None, now: datetime) -> RunHosts:
+    """Return the number of hosts that report, and the hosts that need attention."""
+    if reported is None or (not reported.hosts and reported.aliases):
+        return RunHosts()
+    lost = [host for host in reported.hosts if _is_lost(host, now)]
+    failed = [host for host in reported.hosts if host.phase == "Failed"]
+    exceptions = [_exception(host, host.reason or "Failed", host.message) for host in failed]
+    exceptions += [_exception(host, "Lost", "the process stopped reporting") for host in lost]
+    return RunHosts(
+        reporting=len(reported.hosts) - len(lost) - len(failed), exceptions=exceptions[:MAX_EXCEPTIONS] or None
+    )
+
+
+def reporting_verdict(reported: ReportedRun | None, now: datetime, *, ended: bool) -> Verdict:
+    """Return the condition Reporting."""
+    if ended:
+        return False, "RunEnded", "the run has ended"
+    if reported is None:
+        return False, "NotReported", "no process has reported to the control plane"
+    if not reported.hosts and reported.aliases:
+        return None, UNKNOWN_FOR_CLIENT, "this client reports the run, but not its hosts"
+    counted = sum(not _is_lost(host, now) for host in reported.hosts)
+    if not counted:
+        return False, "Lost", "all processes stopped reporting"
+    message = f"{counted} of {len(reported.hosts)} known processes report"
+    if reported.left_out:
+        parts = ", ".join(reported.left_out)
+        return True, "PartlyKept", f"{message}; not kept, as the namespace has used its share of the memory: {parts}"
+    return True, "Reporting", message
+
+
+def profilable_verdict(reported: ReportedRun | None, now: datetime, *, ended: bool) -> Verdict:
+    """Return the condition Profilable."""
+    if ended:
+        return False, "RunEnded", "the run has ended"
+    if reported is None:
+        return None, "NotReported", "only a capture shows whether its hosts have profiler servers"
+    if not reported.hosts and reported.aliases:
+        return None, UNKNOWN_FOR_CLIENT, "this client does not report profiler servers; a capture shows them"
+    alive = [host for host in reported.hosts if not _is_lost(host, now)]
+    counted = sum(bool(host.ports) for host in alive)
+    message = f"{counted} of {len(alive)} reporting processes have a profiler server"
+    return counted > 0, "ProfilerServers" if counted else "NoProfilerServer", message
+
+
+def step_time_text(seconds: float) -> str:
+    """Return a step time for people: `210 ms`, `2.35 s`, `90 s`."""
+    if seconds < 1:
+        return f"{seconds * 1000:.3g} ms"
+    return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:.0f} s"
+
+
+def _is_lost(host: ReportedHost, now: datetime) -> bool:
+    return host.phase == "Active" and is_silent(datetime.fromtimestamp(host.received, UTC), now)
+
+
+def _exception(host: ReportedHost, reason: str, message: str) -> HostException:
+    return HostException(
+        host=(host.pod or host.name or host.incarnation)[:253],
+        rank=host.rank,
+        slice=host.slice,
+        node=host.node[:253] or None,
+        reason=reason[:128],
+        message=redact(message)[:1024] or None,
+        last_report_time=moment(host.received),
+    )
+
+
+def _progress(reported: ReportedRun) -> RunProgress | None:
+    seconds = reported.step_time_seconds
+    if reported.step is None and seconds is None:
+        return None
+    known = seconds is not None and math.isfinite(seconds) and seconds >= 0
+    return RunProgress(
+        step=reported.step,
+        step_time_seconds=float(f"{seconds:.4g}") if known and seconds is not None else None,
+        step_time=step_time_text(seconds)[:32] if known and seconds is not None else None,
+        last_step_time=moment(reported.progress_changed),
+    )
+
+
+def _goodput(account: ReportedGoodput) -> RunGoodput:
+    ratio = account.goodput
+    causes = sorted(account.unproductive.items(), key=lambda item: -item[1])[:64]
+    return RunGoodput(
+        ratio=None if ratio is None else round(min(max(ratio, 0.0), 1.0), 4),
+        summary=None if ratio is None else f"{100 * min(max(ratio, 0.0), 1.0):.1f}%",
+        elapsed_seconds=round(max(account.elapsed, 0.0), 3),
+        productive_seconds=round(max(account.productive, 0.0), 3),
+        unproductive_seconds={name[:_KEY]: round(max(seconds, 0.0), 3) for name, seconds in causes} or None,
+        disruptions=account.disruptions,
+        as_of_time=moment(account.as_of),
+    )
+
+
+def _configs(configs: ShownConfigs) -> RunConfigs:
+    return RunConfigs(**configs.sections, omitted=configs.omitted or None)
+
+
+def _sessions(known: Iterable[RunSession], reported: Iterable[ReportedSession]) -> list[RunSession] | None:
+    """Return the newest profiles; a report replaces an earlier one of a session."""
+    sessions = {session.id: session for session in known}
+    for each in reported:
+        session = RunSession(
+            id=each.id[:253],
+            state=each.state[:64] or None,
+            source=_OF_PROGRAM,
+            directory=redact(each.directory)[:1024] or None,
+            start_time=moment(each.start),
+            stop_time=moment(each.stop),
+        )
+        before = sessions.get(session.id)
+        if before is None or before.source == _OF_PROGRAM:
+            sessions[session.id] = session
+    newest = sorted(sessions.values(), key=lambda session: session.start_time or _NO_TIME)
+    return newest[-MAX_SESSIONS:] or None

@@ -1,0 +1,140 @@
+"""Rows of runs from their MLRuns, the same as from files."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from mldiagnostics.layout import session_prefix
+from mldiagnostics.runs.attempt_row import AttemptRow
+from mldiagnostics.runs.phase import phase_named
+from mldiagnostics.runs.row import RunRow
+from mldiagnostics.runs.row_values import FieldReader
+from mldiagnostics.runs.session_rows import SessionRow
+
+from mldiagnostics_api.names import FINISHED_RUN_PHASES
+from mldiagnostics_api.runs.observation import start_up_seconds
+from mldiagnostics_api.runs.sessions import OF_CAPTURE
+from mldiagnostics_api.v1alpha1 import RunAttempt
+
+_CONFIG_SECTIONS: Final = ("software", "hardware", "user")
+
+
+def run_row_of(body: Mapping[str, Any]) -> RunRow:
+    """Return the row of an MLRun as the API returns it.
+
+    Args:
+        body: The object; missing and malformed values are unknown.
+    """
+    fields = FieldReader(body)
+    metadata, spec, status = fields.part("metadata"), fields.part("spec"), fields.part("status")
+    workload, progress = spec.part("workloadRef"), status.part("progress")
+    run_id = status.text("runId") or spec.text("runId") or metadata.text("name")
+    sessions = _objects(status, "profileSessions")
+    storage = _root(spec.text("storageLocation"))
+    directories = [session.text("directory") for session in sessions]
+    own = [each for each in directories if each.endswith(f"/{run_id}")]  # captures may have other directories
+    last = _last(_objects(status, "attempts"))
+    configs = status.part("configs")
+    phase = phase_named(status.fields.get("phase"))
+    return RunRow(
+        run_id=run_id,
+        name=spec.text("displayName") or workload.text("name") or metadata.text("name"),
+        run_group=spec.text("runGroup"),
+        workload=dict(workload.fields) or None,
+        namespace=metadata.text("namespace"),
+        phase=phase,
+        reason=status.text("reason"),
+        message=status.text("message"),
+        attempt=status.integer("attempt"),
+        hosts=status.part("hosts").integer("reporting"),
+        step=progress.integer("step"),
+        step_time_s=progress.number("stepTimeSeconds"),
+        goodput=status.part("goodput").number("ratio"),
+        created=_seconds(status.text("startTime")) or _seconds(metadata.text("creationTimestamp")),
+        started=_seconds(last.text("startTime")) or _seconds(status.text("startTime")),
+        ended=_seconds(status.text("completionTime")),
+        held_since=None if phase in FINISHED_RUN_PHASES else _seconds(last.text("endTime")),
+        heartbeat=_seconds(status.text("lastHeartbeatTime")),
+        sessions=tuple(sorted(session.text("id") for session in sessions)),
+        storage=storage or None,
+        directory=_below(storage, run_id) if storage else next(reversed(own or directories), ""),
+        url=status.text("url") or None,
+        configs={name: dict(section) for name in _CONFIG_SECTIONS if (section := configs.part(name).fields)},
+    )
+
+
+def attempts_of(body: Mapping[str, Any], row: RunRow) -> list[AttemptRow]:
+    """Return the attempts of an MLRun, the oldest first.
+
+    The last one has the phase of the run.
+    """
+    attempts = _objects(FieldReader(body).part("status"), "attempts")
+    return [
+        AttemptRow(
+            attempt=fields.integer("attempt"),
+            incarnation="",
+            started=_seconds(fields.text("startTime")),
+            ended=_seconds(fields.text("endTime")),
+            phase=row.phase if number == len(attempts) else "Failed",
+            reason=fields.text("reason") or (row.reason if number == len(attempts) else ""),
+            message=fields.text("message"),
+            cause=fields.text("cause"),
+            cause_message=fields.text("causeMessage"),
+            start_up_s=_start_up(fields),
+        )
+        for number, fields in enumerate(attempts, 1)
+    ]
+
+
+def _start_up(attempt: FieldReader) -> dict[str, float]:
+    """Return the seconds of a start-up by stage; empty if it is not known or goes on."""
+    try:
+        return start_up_seconds(RunAttempt.model_validate(attempt.fields))
+    except ValueError:
+        return {}
+
+
+def sessions_of(body: Mapping[str, Any]) -> list[SessionRow]:
+    """Return the profiles of an MLRun; their files are not known."""
+    fields = FieldReader(body)
+    namespace = fields.part("metadata").text("namespace")
+    return [
+        SessionRow(
+            name=session.text("id"),
+            kind="capture" if session.text("source") == OF_CAPTURE else "profile",
+            files=(),
+            bytes=0,
+            t=_seconds(session.text("startTime")),
+            attempt=None,
+            step=None,
+            object=f"{namespace}/{session.text('capture')}" if session.text("capture") else None,
+            targets=None,
+            url=f"{session.text('directory')}/{session_prefix(session.text('id'))}",
+        )
+        for session in _objects(fields.part("status"), "profileSessions")
+    ]
+
+
+def _root(location: str) -> str:
+    """Return a location without slashes at its end, but those of `volume:///`."""
+    return location if location.endswith(":///") else location.rstrip("/")
+
+
+def _below(root: str, name: str) -> str:
+    return f"{root}{name}" if root.endswith("/") else f"{root}/{name}"
+
+
+def _objects(fields: FieldReader, key: str) -> list[FieldReader]:
+    entries = fields.fields.get(key)
+    return [FieldReader(entry) for entry in entries] if isinstance(entries, list) else []
+
+
+def _last(entries: list[FieldReader]) -> FieldReader:
+    return entries[-1] if entries else FieldReader({})
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        return datetime.fromisoformat(text).timestamp() if text else None
+    except ValueError:
+        return None

@@ -1,0 +1,318 @@
+"""The status of a run, folded from workload, reports and former status."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+from mldiagnostics_api.lifecycle import MAX_REASON, MAX_TEXT, Lifecycle
+from mldiagnostics_api.names import FINISHED_RUN_PHASES, MLRunPhase, RunConditionType
+from mldiagnostics_api.reports.reported_run import ReportedRun
+from mldiagnostics_api.runs.reported_parts import (
+    is_silent,
+    moment,
+    profilable_verdict,
+    reported_hosts,
+    reported_parts,
+    reporting_verdict,
+)
+from mldiagnostics_api.v1alpha1 import MLRunStatus, RunAttempt, RunHosts, StatusCondition
+from mldiagnostics_api.v1alpha1.mlrun import MAX_ATTEMPTS
+
+HEARTBEAT_S: Final = 60
+"""The heartbeat alone is written at most this often."""
+
+HELD_BACK: Final = frozenset({"Queued", "Suspended"})
+"""Reasons of a run that a queue or a user holds back."""
+QUOTA_EXCEEDED: Final = "QuotaExceeded"
+"""Reason of a run whose pods a quota refuses."""
+DELETED: Final = "WorkloadDeleted"
+"""Reason of a run whose workload was deleted before it ended."""
+
+_Truth = Literal["True", "False", "Unknown"]
+_STATUS: Final[dict[bool | None, _Truth]] = {True: "True", False: "False", None: "Unknown"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """Everything that is known about a run now, without its history."""
+
+    run_id: str
+    workload: str = ""
+    """Kind and name, such as `JobSet/trainer`; empty for a run without a workload."""
+    generation: int = 1
+    lifecycle: Lifecycle | None = None
+    """State of the workload; None if it is not observed."""
+    gone: bool = False
+    """Whether the workload was deleted."""
+    endless: bool = False
+    """Whether deletion is the usual end of the workload's kind."""
+    reported: ReportedRun | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvent:
+    """An event about a run, for `kubectl describe`."""
+
+    reason: str
+    message: str
+    warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    phase: MLRunPhase
+    reason: str
+    message: str
+    ended: datetime | None = None
+    """Set if and only if the phase is final."""
+
+
+def fold(previous: MLRunStatus, facts: RunFacts, now: datetime) -> MLRunStatus:
+    """Return the status of a run.
+
+    A run of a workload never leaves Completed or Failed; its last reports, and the account made from them, may arrive
+    later. The fold of the same facts at the same time changes nothing.
+
+    Args:
+        previous: Status that the object has; an empty one for a new object.
+        facts: Workload and reports.
+        now: Current time in UTC.
+    """
+    if facts.workload and previous.phase in FINISHED_RUN_PHASES:
+        return previous.model_copy(
+            update={"observed_generation": facts.generation, **_late_parts(previous, facts.reported)}
+        )
+    now = now.replace(microsecond=0)
+    state = _state(previous, facts, now)
+    started = _is(previous, RunConditionType.STARTED) or state.phase is MLRunPhase.ACTIVE or _has_started(facts)
+    counted = facts.lifecycle.attempt if facts.lifecycle else facts.reported.attempt if facts.reported else 0
+    attempt = max(previous.attempt or 0, counted)
+    status = previous.model_copy(
+        update={
+            "run_id": facts.run_id or None,
+            "phase": state.phase,
+            "reason": state.reason[:MAX_REASON],
+            "message": state.message[:MAX_TEXT] or None,
+            "workload": facts.workload or None,
+            "observed_generation": facts.generation,
+            "attempt": attempt,
+            "attempts": _attempts(previous, attempt, state, started=started, now=now),
+            "start_time": previous.start_time or (_start(facts, state.ended or now) if started else None),
+            "completion_time": state.ended,
+            **(reported_parts(previous, facts.reported) if facts.reported else {}),
+            "hosts": _hosts(previous, facts, now, ended=state.ended is not None),
+        }
+    )
+    conditions = list(_conditions(status, facts, started=started, now=now))
+    return status.model_copy(update={"conditions": _kept_times(previous, conditions)})
+
+
+def _late_parts(previous: MLRunStatus, reported: ReportedRun | None) -> dict[str, object]:
+    """Return the parts of a run that has ended which its last reports complete.
+
+    A leader that has no newer report than the status changes nothing.
+    """
+    last = moment(reported.last_received) if reported else None
+    if reported is None or last is None or last < (previous.last_heartbeat_time or last):
+        return {}
+    return {name: part for name, part in reported_parts(previous, reported).items() if part is not None}
+
+
+def is_urgent(before: MLRunStatus, after: MLRunStatus) -> bool:
+    """Return whether people wait for the change: phase, attempt or a condition."""
+    return _key(before) != _key(after)
+
+
+def is_worth_writing(before: MLRunStatus, after: MLRunStatus) -> bool:
+    """Return whether the status differs by more than a recent heartbeat."""
+    if before == after:
+        return False
+    old, new = before.last_heartbeat_time, after.last_heartbeat_time
+    due = old is None or new is None or new - old >= timedelta(seconds=HEARTBEAT_S)
+    return due or before != after.model_copy(update={"last_heartbeat_time": old})
+
+
+def events_between(before: MLRunStatus, after: MLRunStatus) -> tuple[RunEvent, ...]:
+    """Return the events that lead from one status to the next, in their order."""
+    return tuple(_events(before, after))
+
+
+def _events(before: MLRunStatus, after: MLRunStatus) -> Iterator[RunEvent]:
+    workload = after.workload or "the run"
+    if before.reason != "Queued" and after.reason == "Queued" and before.phase is not MLRunPhase.ACTIVE:
+        yield RunEvent("Queued", after.message or "")
+    if _becomes(before, after, RunConditionType.ADMITTED) and before.reason in HELD_BACK:
+        yield RunEvent("Admitted", f"{workload} was admitted")
+    if _becomes(before, after, RunConditionType.STARTED):
+        yield RunEvent("Started", f"{workload} started")
+    if before.phase and (after.attempt or 0) > (before.attempt or 0):
+        why = f": {after.message}" if after.phase is not MLRunPhase.COMPLETED and after.message else ""
+        yield RunEvent("Restarted", f"{workload} is in attempt {after.attempt}{why}", warning=True)
+    if before.phase is MLRunPhase.ACTIVE and after.reason in HELD_BACK:
+        yield RunEvent("Suspended", after.message or "", warning=True)
+    if before.reason != QUOTA_EXCEEDED and after.reason == QUOTA_EXCEEDED:
+        yield RunEvent(QUOTA_EXCEEDED, after.message or "", warning=True)
+    if _becomes(before, after, RunConditionType.COMPLETE):
+        failed = after.phase is MLRunPhase.FAILED
+        message = f": {after.message}" if after.message else ""
+        yield RunEvent(str(after.phase), f"{workload} ended, {after.reason}{message}", warning=failed)
+
+
+def _state(previous: MLRunStatus, facts: RunFacts, now: datetime) -> _State:
+    state = _newest_state(previous, facts, now)
+    if state.phase not in FINISHED_RUN_PHASES:
+        return replace(state, ended=None)
+    # Clocks differ: a run does not end before it starts.
+    ended = previous.completion_time or (state.ended or now).replace(microsecond=0)
+    return replace(state, ended=max(ended, previous.start_time or ended))
+
+
+def _newest_state(previous: MLRunStatus, facts: RunFacts, now: datetime) -> _State:
+    if not facts.workload:
+        return _reported_state(previous, facts.reported, now)
+    if facts.gone:
+        return _state_after_deletion(facts)
+    known = facts.lifecycle
+    if known is None:
+        phase = previous.phase or MLRunPhase.PENDING
+        return _State(phase, previous.reason or "Created", previous.message or "the workload was not observed yet")
+    ran = _is(previous, RunConditionType.STARTED) or facts.reported is not None
+    if known.phase is MLRunPhase.PENDING and not known.suspended and ran:
+        return _State(MLRunPhase.ACTIVE, "Running" if known.reason == "Starting" else known.reason, known.message)
+    return _State(known.phase, known.reason, known.message, known.ended)
+
+
+def _state_after_deletion(facts: RunFacts) -> _State:
+    known, reported = facts.lifecycle, facts.reported
+    if known and known.phase in FINISHED_RUN_PHASES:
+        return _State(known.phase, known.reason, known.message, known.ended)
+    if reported and reported.phase != "Active":
+        message = reported.message or "its program ended before the workload was deleted"
+        return _State(MLRunPhase(reported.phase), reported.reason or "Reported", message, moment(reported.ended))
+    if facts.endless:
+        return _State(MLRunPhase.COMPLETED, DELETED, "the workload was deleted")
+    return _State(MLRunPhase.FAILED, DELETED, "the workload was deleted before it ended")
+
+
+def _reported_state(previous: MLRunStatus, reported: ReportedRun | None, now: datetime) -> _State:
+    if reported and reported.phase != "Active":
+        return _State(
+            MLRunPhase(reported.phase), reported.reason or "Reported", reported.message, moment(reported.ended)
+        )
+    last = moment(reported.last_received) if reported else previous.last_heartbeat_time
+    if last is None:
+        return _State(MLRunPhase.PENDING, "NotReported", "no process has reported this run yet")
+    if previous.phase in FINISHED_RUN_PHASES and reported is None:
+        return _State(previous.phase, previous.reason or "", previous.message or "", previous.completion_time)
+    if is_silent(last, now):
+        return _State(MLRunPhase.FAILED, "Lost", "its processes stopped reporting", last)
+    return _State(MLRunPhase.ACTIVE, "Running", "its processes report")
+
+
+def _attempts(
+    previous: MLRunStatus, attempt: int, state: _State, *, started: bool, now: datetime
+) -> list[RunAttempt] | None:
+    attempts = list(previous.attempts or ())
+    outcome = {"reason": state.reason[:MAX_REASON] or None, "message": state.message[:MAX_TEXT] or None}
+    if started and (not attempts or attempts[-1].attempt < attempt):
+        if attempts and attempts[-1].end_time is None:
+            attempts[-1] = attempts[-1].model_copy(update={"end_time": now, **outcome})
+        # An attempt may fail before anybody sees that it runs.
+        first = max(
+            attempts[-1].attempt + 1 if attempts else 0, attempt if previous.attempt is None else previous.attempt
+        )
+        attempts += [RunAttempt(attempt=number, end_time=now, **outcome) for number in range(first, attempt)]
+        attempts.append(RunAttempt(attempt=attempt, start_time=state.ended or now))
+    if not attempts:  # one that never started has an end and a cause too
+        return [RunAttempt(attempt=attempt, end_time=state.ended, **outcome)] if state.ended else None
+    open_, held = attempts[-1].end_time is None, state.reason in HELD_BACK
+    if (state.ended or held) and open_:
+        attempts[-1] = attempts[-1].model_copy(update={"end_time": state.ended or now, **outcome})
+    elif not state.ended and not held and not open_ and previous.workload:  # it goes on after an interruption
+        attempts.append(RunAttempt(attempt=attempt, start_time=now))
+    elif not state.ended and not held and not open_:  # a run without a workload whose processes report again
+        attempts[-1] = attempts[-1].model_copy(update={"end_time": None, "reason": None, "message": None})
+    return attempts[-MAX_ATTEMPTS:]
+
+
+def _hosts(previous: MLRunStatus, facts: RunFacts, now: datetime, *, ended: bool) -> RunHosts | None:
+    """Return the hosts; of an ended run those of its last moments."""
+    before = previous.hosts or RunHosts()
+    counted = before if ended and previous.hosts else reported_hosts(facts.reported, now)
+    expected = facts.lifecycle.hosts if facts.lifecycle else None
+    if expected is None:
+        expected = (facts.reported.world_size if facts.reported else None) or before.expected
+    if expected is None and counted.reporting is None:
+        return None
+    total = "?" if expected is None else str(expected)
+    is_unknown = counted.reporting is None and facts.reported is not None
+    summary = f"{'?' if is_unknown else counted.reporting or 0}/{total}"
+    return counted.model_copy(update={"expected": expected, "summary": summary})
+
+
+def _conditions(status: MLRunStatus, facts: RunFacts, *, started: bool, now: datetime) -> Iterator[StatusCondition]:
+    def condition(kind: RunConditionType, holds: bool | None, reason: str, message: str) -> StatusCondition:
+        return StatusCondition(
+            type=kind,
+            status=_STATUS[holds],
+            reason=reason or "Unknown",
+            message=message,
+            last_transition_time=now,
+            observed_generation=facts.generation,
+        )
+
+    known, ended = facts.lifecycle, status.phase in FINISHED_RUN_PHASES
+    if known is not None:
+        queue = f" by queue {known.queue}" if known.queue else ""
+        admitted = True if started and not known.suspended else known.admitted
+        words = {True: f"admitted{queue}", False: known.message, None: "only the pods show whether it is admitted"}
+        reasons = {True: "Admitted", False: known.admission or known.reason, None: "Unknown"}
+        yield condition(RunConditionType.ADMITTED, admitted, reasons[admitted], words[admitted])
+    elif (before := _of(status, RunConditionType.ADMITTED)) is not None:
+        yield before
+    reason, message = ("Started", "the run has started") if started else (status.reason or "", status.message or "")
+    yield condition(RunConditionType.STARTED, started, reason, message)
+    yield condition(RunConditionType.REPORTING, *reporting_verdict(facts.reported, now, ended=ended))
+    yield condition(RunConditionType.PROFILABLE, *profilable_verdict(facts.reported, now, ended=ended))
+    yield condition(RunConditionType.COMPLETE, ended, status.reason or "", status.message or "")
+
+
+def _kept_times(previous: MLRunStatus, conditions: Sequence[StatusCondition]) -> list[StatusCondition]:
+    """Keep the times of conditions that hold as before."""
+    kept: list[StatusCondition] = []
+    for condition in conditions:
+        before = _of(previous, condition.type)
+        time = before.last_transition_time if before and before.status == condition.status else None
+        kept.append(condition.model_copy(update={"last_transition_time": time}) if time else condition)
+    # Conditions of other parts, such as signals, stay.
+    known = {condition.type for condition in kept} | set(RunConditionType)
+    return kept + [condition for condition in previous.conditions or () if condition.type not in known]
+
+
+def _has_started(facts: RunFacts) -> bool:
+    known = facts.lifecycle
+    return facts.reported is not None or (known is not None and known.phase in FINISHED_RUN_PHASES and known.ran)
+
+
+def _start(facts: RunFacts, seen: datetime) -> datetime:
+    reported = moment(facts.reported.started) if facts.reported else None
+    return min((facts.lifecycle.started if facts.lifecycle else None) or reported or seen, seen)
+
+
+def _of(status: MLRunStatus, kind: str) -> StatusCondition | None:
+    return next((condition for condition in status.conditions or () if condition.type == kind), None)
+
+
+def _is(status: MLRunStatus, kind: str) -> bool:
+    condition = _of(status, kind)
+    return condition is not None and condition.status == "True"
+
+
+def _becomes(before: MLRunStatus, after: MLRunStatus, kind: str) -> bool:
+    return _is(after, kind) and not _is(before, kind)
+
+
+def _key(status: MLRunStatus) -> tuple[object, ...]:
+    conditions = tuple((condition.type, condition.status) for condition in status.conditions or ())
+    return status.phase, status.reason, status.attempt, conditions

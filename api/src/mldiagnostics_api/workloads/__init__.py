@@ -1,0 +1,1 @@
+"""Workloads and their pods: kinds, owners, labels, positions, variables."""

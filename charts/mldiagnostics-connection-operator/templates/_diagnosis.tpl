@@ -1,0 +1,70 @@
+{{/* Values of the diagnoses with their defaults: `helm upgrade --reuse-values` from an older chart has none of them. */}}
+{{- define "mldiag.diagnosis" -}}
+{{- $image := dict "repository" "mldiagnostics-cli" "tag" "" "digest" "" }}
+{{- $defaults := dict "enabled" true "buckets" false "image" $image "deadlineSeconds" 900 "ttlSecondsAfterFinished" 600 }}
+{{- $_ := set $defaults "serviceAccount" (dict "annotations" dict) }}
+{{- $limits := dict "cpu" "2" "memory" "2Gi" "ephemeral-storage" "1Gi" }}
+{{- $_ := set $defaults "resources" (dict "requests" (dict "cpu" "500m" "memory" "512Mi") "limits" $limits) }}
+{{- toYaml (mergeOverwrite $defaults (deepCopy (default dict .Values.diagnosis))) }}
+{{- end }}
+
+{{/* Not empty if Jobs can read traces: on a claim, or in buckets. The temporary volume belongs to the operator's pod. */}}
+{{- define "mldiag.hasDiagnoses" -}}
+{{- $diagnosis := include "mldiag.diagnosis" . | fromYaml }}
+{{- if and $diagnosis.enabled (or .Values.volume.existingClaim .Values.volume.claim.enabled $diagnosis.buckets) }}true{{ end }}
+{{- end }}
+
+{{- define "mldiag.diagnosisName" -}}
+{{- include "mldiag.fullname" . }}-diagnosis
+{{- end }}
+
+{{- define "mldiag.diagnosisSelector" -}}
+app.kubernetes.io/name: {{ include "mldiag.name" . }}-diagnosis
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+{{- end }}
+
+{{/* Image of the Jobs: that of the command line, from the registry of the operator's image. */}}
+{{- define "mldiag.diagnosisImage" -}}
+{{- $diagnosis := include "mldiag.diagnosis" . | fromYaml }}
+{{- $values := dict "image" (merge $diagnosis.image (pick .Values.image "registry")) "global" .Values.global }}
+{{- include "mldiag.image" (dict "Values" $values "Chart" .Chart) }}
+{{- end }}
+
+{{/*
+Labels and spec of a Job as JSON. The operator adds the name, the arguments, and of the volume the directory of one session.
+A tenant wrote the traces, so the reader may be theirs: it has no token, no capability, no other network than buckets.
+*/}}
+{{- define "mldiag.diagnosisJob" -}}
+{{- $diagnosis := include "mldiag.diagnosis" . | fromYaml }}
+{{- $hasClaim := or .Values.volume.existingClaim .Values.volume.claim.enabled }}
+{{- $labels := include "mldiag.diagnosisSelector" . | fromYaml }}
+{{- $_ := set $labels "app.kubernetes.io/part-of" "mldiagnostics" }}
+{{- $tmp := dict "name" "tmp" "mountPath" "/tmp" }}
+{{- $container := dict "name" "diagnosis" "image" (include "mldiag.diagnosisImage" .) "imagePullPolicy" .Values.image.pullPolicy }}
+{{- $_ := set $container "command" (list "python" "-m" "mldiagnostics_diagnosis") }}
+{{- $_ := set $container "securityContext" (include "mldiag.containerSecurity" . | fromYaml) }}
+{{- $_ := set $container "resources" $diagnosis.resources }}
+{{- $_ := set $container "volumeMounts" (list $tmp) }}
+{{- $volumes := list (dict "name" "tmp" "emptyDir" (dict "sizeLimit" "1Gi")) }}
+{{- if $hasClaim }}
+{{- $volumes = append $volumes (merge (dict "name" "profiles") (include "mldiag.volume" . | fromYaml)) }}
+{{- end }}
+{{- $pod := dict "restartPolicy" "Never" "automountServiceAccountToken" false "enableServiceLinks" false }}
+{{- $_ := set $pod "serviceAccountName" (include "mldiag.diagnosisName" .) }}
+{{- $_ := set $pod "securityContext" (include "mldiag.podSecurity" . | fromYaml) }}
+{{- $_ := set $pod "containers" (list $container) }}
+{{- $_ := set $pod "volumes" $volumes }}
+{{- range $key := list "imagePullSecrets" "nodeSelector" "tolerations" "affinity" }}
+{{- with get $.Values $key }}{{ $_ := set $pod $key . }}{{ end }}
+{{- end }}
+{{- if and $hasClaim (not .Values.affinity) (eq (include "mldiag.strategy" .) "type: Recreate") }}
+{{- /* One node mounts the claim: the Job must run where the operator does. */}}
+{{- $operator := dict "matchLabels" (include "mldiag.selector" . | fromYaml) }}
+{{- $term := dict "topologyKey" "kubernetes.io/hostname" "labelSelector" $operator }}
+{{- $_ := set $pod "affinity" (dict "podAffinity" (dict "requiredDuringSchedulingIgnoredDuringExecution" (list $term))) }}
+{{- end }}
+{{- $spec := dict "backoffLimit" 0 "activeDeadlineSeconds" (int $diagnosis.deadlineSeconds) }}
+{{- $_ := set $spec "ttlSecondsAfterFinished" (int $diagnosis.ttlSecondsAfterFinished) }}
+{{- $_ := set $spec "template" (dict "spec" $pod) }}
+{{- toPrettyJson (dict "labels" $labels "spec" $spec "readsBuckets" $diagnosis.buckets) }}
+{{- end }}

@@ -1,0 +1,45 @@
+"""Diagnosis of the session that a user means."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.layout import PROFILE_DIR, TRACE_SUFFIX
+from mldiagnostics.store import open_store
+from mldiagnostics_diagnosis.sessions import diagnose_session
+
+from mldiagnostics_cli.profiles.references import find_session
+
+if TYPE_CHECKING:
+    from mldiagnostics.runs import SessionRow
+    from mldiagnostics_diagnosis.sessions import SessionDiagnosis
+
+    from mldiagnostics_cli.runs.source import RunSource
+
+__all__ = ["diagnosed"]
+
+
+def diagnosed(source: RunSource, reference: str) -> tuple[SessionRow, SessionDiagnosis]:
+    """Return the session of a reference with its files, and its diagnosis.
+
+    Summaries of hosts are kept beside the traces, if they can be written there, so that the next call reads only them.
+
+    Args:
+        source: Source of the runs.
+        reference: As for `find_session`.
+
+    Raises:
+        ConfigurationError: There is no such session, or it has no trace.
+        StoreError: The traces cannot be read.
+    """
+    session = find_session(source, reference)
+    with source.fetched_profile(session) as row:
+        if not row.files:
+            raise ConfigurationError(f"{session.url}: has no trace; choose another session")
+        diagnosis = diagnose_session(open_store(row.url.removesuffix(f"/{PROFILE_DIR}/{row.name}")), row.name)
+    if session.files:
+        return session, diagnosis
+    files = tuple(replace(file, url=f"{session.url}/{file.host}{TRACE_SUFFIX}") for file in row.files)
+    return replace(row, url=session.url, files=files), diagnosis

@@ -1,0 +1,1 @@
+"""`mldiag mcp`: the commands of `mldiag` as tools of the Model Context Protocol."""

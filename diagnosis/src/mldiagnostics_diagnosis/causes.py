@@ -1,0 +1,67 @@
+"""Why a host is late: the phase in which it spends more time than the others. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+from mldiagnostics_diagnosis.matching import LEAST_COVERAGE
+from mldiagnostics_diagnosis.phases import PHASES
+
+if TYPE_CHECKING:
+    from mldiagnostics_diagnosis.lateness import LateHost
+    from mldiagnostics_diagnosis.matching import Job
+    from mldiagnostics_diagnosis.phases import Phase
+
+__all__ = ["Cause", "cause_of"]
+
+LEAST_SHARE = 0.5
+"""A cause explains at least half of the delay."""
+ONE_OPERATION = 0.4
+"""An operation is named if it explains this share of its phase's excess."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """The phase that makes a host late, and its operation if one stands out."""
+
+    phase: Phase
+    excess_s: float
+    """Time per step above that of the other hosts, in the steps in which the host is late."""
+    operation: str | None
+
+
+def cause_of(job: Job, late: LateHost) -> Cause | None:
+    """Return why a host is late; None if the traces do not say it."""
+    summary = job.summaries[late.index]
+    if summary.coverage < LEAST_COVERAGE:
+        return None
+    excess = {phase: _excess(job, late, phase) for phase in PHASES if phase not in {"collective", "idle"}}
+    phase = max(excess, key=lambda each: excess[each])
+    delay = late.delay_s * len(job.numbers) / len(late.steps)
+    if excess[phase] < LEAST_SHARE * delay:
+        return None
+    return Cause(phase, excess[phase], _operation(job, late, phase))
+
+
+def _excess(job: Job, late: LateHost, phase: Phase) -> float:
+    others = [host for host in range(len(job.summaries)) if host != late.index]
+    return job.mean(late.index, phase, late.steps) - median(job.mean(host, phase, late.steps) for host in others)
+
+
+def _operation(job: Job, late: LateHost, phase: Phase) -> str | None:
+    """Return the operation that takes longer than on the other hosts, if one stands out."""
+    others = [
+        {each.name: each.seconds for each in summary.operations if each.phase == phase}
+        for index, summary in enumerate(job.summaries)
+        if index != late.index
+    ]
+    excess = {
+        each.name: each.seconds - median(host.get(each.name, 0.0) for host in others)
+        for each in job.summaries[late.index].operations
+        if each.phase == phase
+    }
+    name = max(excess, key=lambda each: (excess[each], each), default=None)
+    total = sum(value for value in excess.values() if value > 0)
+    return name if name is not None and excess[name] > 0 and excess[name] >= ONE_OPERATION * total else None

@@ -1,0 +1,24 @@
+"""The job that diagnoses one session in the cluster: files beside the traces, `diagnosis.json` on standard output."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from mldiagnostics.errors import MLDiagnosticsError
+from mldiagnostics.store import open_store
+
+from mldiagnostics_diagnosis.sessions import diagnose_session
+
+__all__ = ["run"]
+
+
+def run(log_directory: str, session: str) -> int:
+    """Diagnose a session, and print the result as one line of JSON; return 1 if there is none."""
+    try:
+        result = diagnose_session(open_store(log_directory), session)
+    except MLDiagnosticsError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.write(json.dumps(result.diagnosis.to_json()) + "\n")
+    return 0

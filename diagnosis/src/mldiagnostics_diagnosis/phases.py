@@ -1,0 +1,38 @@
+"""The phases of a step; each instant of a step belongs to exactly one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+__all__ = ["HOST_PHASES", "PHASES", "Phase"]
+
+Phase = Literal[
+    "input",
+    "host",
+    "callback",
+    "collection",
+    "compilation",
+    "transfer",
+    "checkpoint",
+    "compute",
+    "collective",
+    "idle",
+]
+PHASES: tuple[Phase, ...] = (
+    "input",
+    "host",
+    "callback",
+    "collection",
+    "compilation",
+    "transfer",
+    "checkpoint",
+    "compute",
+    "collective",
+    "idle",
+)
+"""`collection` is garbage collection of Python; `idle` is time that nothing in the trace explains."""
+
+HOST_PHASES: frozenset[Phase] = frozenset(
+    {"input", "host", "callback", "collection", "compilation", "transfer", "checkpoint"}
+)
+"""Phases in which the device waits for the host."""

@@ -1,0 +1,1 @@
+"""The reader of traces: bytes of an XSpace file to a summary. It runs in a process of its own, with limits."""

@@ -1,0 +1,73 @@
+"""Contents of a trace that a summary needs: work of the devices, threads of the host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mldiagnostics_diagnosis.phases import Phase
+    from mldiagnostics_diagnosis.reading.names import Role
+
+__all__ = ["Collective", "Device", "HostEvent", "Recording", "Segment", "Thread"]
+
+Segment = tuple[int, int, "Phase"]
+"""Start and end in picoseconds of some work, and its phase."""
+HostEvent = tuple[int, int, "Role", str]
+"""Start and end in picoseconds of an event of a thread, its kind and its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """One collective operation as one device saw it."""
+
+    start_ps: int
+    end_ps: int
+    run: int | None
+    """Number of the execution that it belongs to, the same on all hosts; None if the trace does not say."""
+    launched_ps: int
+    """When the host launched the execution; its own start if the trace does not say."""
+
+
+@dataclass(slots=True)
+class Device:
+    """The work of one device."""
+
+    name: str
+    work: list[Segment] = field(default_factory=list)
+    """Operations; neighbours of one phase are joined."""
+    loops: list[Segment] = field(default_factory=list)
+    """Operations that contain others; their own time is computation."""
+    collectives: list[Collective] = field(default_factory=list)
+    totals: dict[tuple[str, Phase], list[int]] = field(default_factory=dict)
+    """Picoseconds and number of each operation."""
+
+
+@dataclass(slots=True)
+class Thread:
+    """The events of one thread that explain what the host does."""
+
+    name: str
+    events: list[HostEvent] = field(default_factory=list)
+    steps: list[tuple[int, int, int]] = field(default_factory=list)
+    """Start and end in picoseconds, and number of the program's annotations of steps."""
+
+
+@dataclass(slots=True)
+class Recording:
+    """The contents of a trace."""
+
+    platform: str = "unknown"
+    device_kind: str = ""
+    first_ps: int = 0
+    last_ps: int = 0
+    devices: list[Device] = field(default_factory=list)
+    threads: list[Thread] = field(default_factory=list)
+    modules: set[str] = field(default_factory=set)
+    """Programs that hosts execute together."""
+    peak_memory_bytes: int | None = None
+    memory_limit_bytes: int | None = None
+    peaks: dict[str, float] = field(default_factory=dict)
+    """Peak rates of the device, as the trace names them."""
+    flops: float = 0.0
+    memory_traffic_bytes: float = 0.0

@@ -1,0 +1,1 @@
+"""Watched objects in memory."""

@@ -1,0 +1,1 @@
+"""The installed product in a cluster: its policy, volume, name and objects."""

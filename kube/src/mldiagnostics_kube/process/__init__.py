@@ -1,0 +1,1 @@
+"""Settings, logs, metrics, clock and retries of a process."""

@@ -1,0 +1,1 @@
+"""Everything that a capture waits for before its first request."""

@@ -1,0 +1,1 @@
+"""Identity of senders: tokens, addresses, pods and their runs."""

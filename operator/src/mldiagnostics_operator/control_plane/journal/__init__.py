@@ -1,0 +1,1 @@
+"""The journal of reports, and the accounts made of it."""

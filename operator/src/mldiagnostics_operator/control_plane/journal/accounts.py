@@ -1,0 +1,180 @@
+"""Goodput of reported runs: accounts of their journals, in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from mldiagnostics.errors import LogMissing, MLDiagnosticsError
+from mldiagnostics.goodput.ledger.history import History
+from mldiagnostics.goodput.log import open_log
+from mldiagnostics.goodput.report.build import bucket_name
+from mldiagnostics_api.captures.location import Medium
+from mldiagnostics_api.reports.reported_run import ReportedGoodput
+
+from mldiagnostics_operator.control_plane.limits import ACCOUNT_INTERVAL_S, ACCOUNTED_EVENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from mldiagnostics.goodput.account import Account
+    from mldiagnostics.goodput.log import Log
+    from mldiagnostics_api.captures.location import Location
+    from mldiagnostics_api.reports.reported_run import RunKey
+
+    from mldiagnostics_operator.control_plane.memory.table import ReportTable
+
+_log: Final = logging.getLogger(__name__)
+
+
+class _OpenJournal(NamedTuple):
+    log: Log
+    history: History
+
+
+class Accounts:
+    """Computes the goodput of runs whose journal has new events, one after the other.
+
+    It reads the journal as every reader of goodput logs does, so that both have the same figures.
+
+    Args:
+        table: The memory of the reports, which gets the accounts.
+        location: Returns the directory of a run's journal.
+        volume_root: Directory of the operator's volume.
+        clock: Unix time.
+    """
+
+    def __init__(
+        self,
+        table: ReportTable,
+        location: Callable[[RunKey, str], Location],
+        volume_root: Path,
+        clock: Callable[[], float],
+        *,
+        interval_s: float = ACCOUNT_INTERVAL_S,
+    ) -> None:
+        self._table = table
+        self._location = location
+        self._volume_root = volume_root
+        self._clock = clock
+        self._interval_s = interval_s
+        self._waiting: OrderedDict[RunKey, None] = OrderedDict()
+        self._due: dict[RunKey, float] = {}
+        self._journals: OrderedDict[RunKey, _OpenJournal] = OrderedDict()
+        self._wake = asyncio.Event()
+
+    def note(self, key: RunKey) -> None:
+        """Compute the account of a run soon: its journal has new events, or its end."""
+        self._waiting[key] = None
+        self._wake.set()
+
+    def forget(self, key: RunKey) -> None:
+        """Free the memory of a run."""
+        self._waiting.pop(key, None)
+        self._journals.pop(key, None)
+
+    async def run(self) -> None:
+        """Compute accounts until cancelled."""
+        with ThreadPoolExecutor(1, thread_name_prefix="accounts") as pool:
+            while True:
+                key, wait_s = self._next()
+                if key is None:
+                    self._wake.clear()
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._wake.wait(), wait_s)
+                    continue
+                await self._compute(key, pool)
+
+    def _next(self) -> tuple[RunKey | None, float]:
+        """Return the next run that is due, or how long to wait."""
+        now = asyncio.get_running_loop().time()
+        self._due = {key: due for key, due in self._due.items() if due > now}
+        for key in self._waiting:
+            if key not in self._due:
+                del self._waiting[key]
+                self._due[key] = now + self._interval_s
+                return key, 0.0
+        return None, min((self._due[key] - now for key in self._waiting), default=self._interval_s)
+
+    async def _compute(self, key: RunKey, pool: ThreadPoolExecutor) -> None:
+        run, owner = self._table.view(key), self._table.owner(key)
+        if run is None or owner is None:
+            return
+        finished = run.phase != "Active"
+        as_of = (run.ended or run.last_received) if finished else run.last_received
+        try:
+            goodput = await asyncio.get_running_loop().run_in_executor(
+                pool,
+                partial(
+                    self._account,
+                    key,
+                    self._location(key, owner),
+                    min(as_of, self._clock()),
+                    ends_with_events=not self._table.accepts_events(key),
+                ),
+            )
+        except LogMissing:
+            return
+        except (MLDiagnosticsError, OSError) as error:
+            self._journals.pop(key, None)
+            _log.warning("The goodput of a run is not computed: %s", error, extra={"run": key.run_id})
+            return
+        if finished:
+            self._journals.pop(key, None)
+        if goodput is not None:
+            self._table.set_goodput(key, goodput)
+
+    def _account(
+        self, key: RunKey, location: Location, now: float, *, ends_with_events: bool
+    ) -> ReportedGoodput | None:
+        """Read the new lines of a journal, and return its account.
+
+        Args:
+            key: The run.
+            location: Its journal.
+            now: End of the account, in Unix seconds.
+            ends_with_events: No later events are kept, so the account ends with the last one.
+        """
+        journal = self._journals.pop(key, None) or _OpenJournal(open_log(self._place(location)), History())
+        journal.log.read_new(journal.history, datetime.fromtimestamp(now, UTC))
+        self._journals[key] = journal
+        self._free()
+        moment = round(now * 1e6)
+        run = journal.history.of(moment)
+        if ends_with_events and (last := run.last_event(moment)) is not None:
+            moment = last
+        if run.first_event is None or run.first_event > moment:
+            return None
+        return _goodput(run.account(moment), attempts=len(run.attempts(moment)), as_of=moment / 1e6)
+
+    def _place(self, location: Location) -> str:
+        if location.medium is Medium.VOLUME:
+            return str(self._volume_root.joinpath(*location.segments))
+        return str(location)
+
+    def _free(self) -> None:
+        """Forget the journals that were not used for the longest time."""
+        sizes = {key: journal.history.size for key, journal in self._journals.items()}
+        while sum(sizes.values()) > ACCOUNTED_EVENTS and len(sizes) > 1:
+            oldest = next(iter(sizes))
+            del sizes[oldest], self._journals[oldest]
+
+
+def _goodput(account: Account, *, attempts: int, as_of: float) -> ReportedGoodput:
+    return ReportedGoodput(
+        as_of=as_of,
+        started=account.start / 1e6,
+        elapsed=account.elapsed / 1e6,
+        productive=account.productive / 1e6,
+        unproductive={bucket_name(spent): length / 1e6 for spent, length in account.unproductive.items()},
+        disruptions=account.disruptions,
+        attempts=attempts,
+        last_step=account.last_step,
+    )

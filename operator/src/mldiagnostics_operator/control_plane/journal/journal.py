@@ -1,0 +1,273 @@
+"""Journal of reports in the operator's storage; only its content is acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from contextlib import suppress
+from itertools import count, islice
+from typing import TYPE_CHECKING, Any, Final
+
+from mldiagnostics import layout
+from mldiagnostics.errors import AlreadyStored, NotStored, StoreError
+from mldiagnostics_api.captures.location import Location, Medium
+
+from mldiagnostics_operator.control_plane.limits import (
+    FINAL_WAIT_S,
+    JOURNAL_INTERVAL_S,
+    JOURNAL_MERGES,
+    JOURNAL_STARTS,
+    JOURNAL_TICK_S,
+    JOURNAL_WRITES,
+    JOURNAL_WRITES_OF_NAMESPACE,
+    JOURNALS_PER_SECOND,
+    MAX_SEGMENT_BYTES,
+    MAX_STATE_BYTES,
+)
+from mldiagnostics_operator.control_plane.memory.journal_page import JournalContent, read_mark, read_state
+from mldiagnostics_operator.control_plane.memory.run_memory import WrittenFile
+from mldiagnostics_operator.control_plane.slices import sliced
+from mldiagnostics_operator.fair_slots import FairSlots
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mldiagnostics_api.reports.reported_run import RunKey
+
+    from mldiagnostics_operator.control_plane.memory.event_log import Segment
+    from mldiagnostics_operator.control_plane.memory.journal_page import JournalPage
+    from mldiagnostics_operator.control_plane.memory.table import ReportTable
+    from mldiagnostics_operator.storage import LogDirectory, Storage
+
+_log: Final = logging.getLogger(__name__)
+_ANY_VOLUME: Final = Location(Medium.VOLUME, "")
+
+
+class JournalUnavailable(Exception):
+    """The storage does not work now."""
+
+
+class Journal:
+    """Writes reports below the operator's storage, and reads them for a new leader.
+
+    `<root>/<run id>/reported/` has `state.json`, which is written whole, and `records/` with goodput events, which
+    `python -m mldiagnostics.goodput` reads. A run that an account outside the cluster reports is below
+    `<root>/<namespace>/<run id>/reported/`: its id is free to choose, and must not meet that of another namespace.
+
+    While the leader changes, two processes may write. Each replaces only the state that it has read or written itself,
+    known by its mark. It reads any other first, which adds it to the memory, so that neither drops what the other one
+    has acknowledged.
+
+    Args:
+        table: The memory of the reports.
+        storage: Opens directories.
+        root: The operator's default storage; None for its volume.
+        written: Called after each write with the page; None if it failed.
+    """
+
+    def __init__(
+        self,
+        table: ReportTable,
+        storage: Storage,
+        root: Location | None,
+        written: Callable[[RunKey, JournalPage | None], None] = lambda _key, _page: None,
+        *,
+        interval_s: float = JOURNAL_INTERVAL_S,
+    ) -> None:
+        self._table = table
+        self._storage = storage
+        self._root = _ANY_VOLUME if root is None or root.medium is Medium.POD else root
+        self._written = written
+        self._interval_s = interval_s
+        self._due: dict[RunKey, float] = {}
+        """When a run may be written again, by the loop's clock."""
+        self._marks: dict[RunKey, str] = {}
+        """Marks of the states that the memory contains."""
+        self._next_mark = (f"{writer}-{number}" for writer in (secrets.token_hex(8),) for number in count(1))
+        self._writing: dict[RunKey, asyncio.Task[bool]] = {}
+        self._recalls: dict[RunKey, asyncio.Task[None]] = {}
+        self._slots = FairSlots(JOURNAL_WRITES, per_namespace=JOURNAL_WRITES_OF_NAMESPACE)
+        self._faulty = False
+
+    def location(self, key: RunKey, owner: str) -> Location:
+        """Return the directory of a run's journal."""
+        parts = (key.namespace, key.run_id) if owner else (key.run_id,)
+        return self._root.child(*parts, layout.REPORTED_DIR)
+
+    async def run(self) -> None:
+        """Write changed runs until cancelled; then write all of them once more."""
+        try:
+            while True:
+                await asyncio.sleep(JOURNAL_TICK_S)
+                now = asyncio.get_running_loop().time()
+                self._due = {key: due for key, due in self._due.items() if due > now}
+                due = (key for key in self._table.unpersisted() if key not in self._due and key not in self._writing)
+                for key in islice(due, JOURNAL_STARTS):
+                    self._start(key)
+        finally:
+            with suppress(asyncio.CancelledError):
+                await self.close()
+
+    async def close(self) -> None:
+        """Write everything that is not written yet."""
+        await asyncio.gather(*self._writing.values(), return_exceptions=True)
+        await asyncio.gather(*(self._start(key) for key in self._table.unpersisted()), return_exceptions=True)
+
+    async def flush(self, key: RunKey) -> None:
+        """Write a run now; return when it is written, or after 2 s."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FINAL_WAIT_S):
+                if writing := self._writing.get(key):
+                    await asyncio.shield(writing)
+                if self._table.is_unpersisted(key):
+                    await asyncio.shield(self._writing.get(key) or self._start(key))
+
+    async def recall(self, key: RunKey, owner: str = "") -> None:
+        """Read the journal of a run that is not in memory, and put it there.
+
+        Args:
+            key: The run.
+            owner: `Sender.owner` of its reporters.
+
+        Raises:
+            JournalUnavailable: The storage does not work.
+        """
+        task = self._recalls.get(key)
+        if task is None:
+            task = self._recalls[key] = asyncio.create_task(self._recall(key, owner))
+            task.add_done_callback(lambda _: self._recalls.pop(key, None))
+        try:
+            await asyncio.shield(task)
+        except StoreError as error:
+            raise JournalUnavailable(f"the journal cannot be read: {error}") from error
+
+    def _start(self, key: RunKey) -> asyncio.Task[bool]:
+        task = self._writing[key] = asyncio.create_task(self._write(key))
+        task.add_done_callback(lambda _: self._writing.pop(key, None))
+        return task
+
+    def forget(self, key: RunKey) -> None:
+        """Free the memory of a run."""
+        self._marks.pop(key, None)
+
+    async def _write(self, key: RunKey) -> bool:
+        """Write the changes of a run; return whether that succeeded."""
+        async with self._slots.slot(key.namespace):
+            owner = self._table.owner(key)
+            if owner is None:
+                return True
+            interval_s = max(self._interval_s, self._table.run_count / JOURNALS_PER_SECOND)
+            self._due[key] = asyncio.get_running_loop().time() + interval_s
+            try:
+                page = await self._put_changes(key, owner)
+            except (StoreError, OSError) as error:
+                self._note(key, None, error)
+                return False
+            if page is not None:
+                self._note(key, page)
+            return True
+
+    async def _put_changes(self, key: RunKey, owner: str) -> JournalPage | None:
+        """Write the changes of a run, joined with those of another leader."""
+        directory = self._storage.directory(self.location(key, owner))
+        for left in reversed(range(JOURNAL_MERGES)):
+            mark = next(self._next_mark)
+            try:
+                page = await sliced(self._table.page(key, mark))
+                if page is None:
+                    break
+                files = await _put(directory, page, self._marks.get(key, ""))
+            except AlreadyStored:
+                self._table.not_persisted(key)
+                if not left:
+                    raise
+                await self._read(key, owner, directory)
+            except BaseException:
+                self._table.not_persisted(key)
+                raise
+            else:
+                self._marks[key] = mark
+                self._table.persisted(key, page, files, time.time())
+                return page
+        return None
+
+    def _note(self, key: RunKey, page: JournalPage | None, error: Exception | None = None) -> None:
+        self._written(key, page)
+        if bool(error) != self._faulty:
+            self._faulty = bool(error)
+            if error:
+                _log.warning("Reports are not persisted and not acknowledged: %s", error)
+            else:
+                _log.info("Reports are persisted again")
+
+    async def _recall(self, key: RunKey, owner: str) -> None:
+        await self._read(key, owner, self._storage.directory(self.location(key, owner)))
+
+    async def _read(self, key: RunKey, owner: str, directory: LogDirectory) -> None:
+        """Add the journal of a run to the memory."""
+        text, state = b"", dict[str, Any]()
+        try:
+            text = await directory.load(layout.REPORTED_STATE, max_bytes=MAX_STATE_BYTES)
+            state = await sliced(read_state(text, key))
+        except NotStored:
+            return
+        except ValueError as error:
+            _log.warning("%s: the journal is ignored: %s", directory.location, error)
+        events: dict[str, int] = {}
+        for entry in await directory.list(layout.RECORDS_DIR):
+            segment = layout.record_segment(entry.key)
+            if segment is not None:
+                events[segment.incarnation] = max(events.get(segment.incarnation, 0), segment.number)
+        self._marks[key] = read_mark(text)
+        if state:
+            known = state.get("processes", {})
+            content = JournalContent(
+                state.get("owner", owner),
+                state.get("firstReceived", 0.0),
+                state,
+                {name: number for name, number in events.items() if name in known},
+            )
+            await sliced(self._table.restore(key, content))
+
+
+async def _put(directory: LogDirectory, page: JournalPage, mark: str) -> Mapping[str, WrittenFile]:
+    """Write new events first, then the state, which never claims missing events.
+
+    Args:
+        directory: The journal.
+        page: Changes of the run.
+        mark: Mark of the state that may be replaced.
+
+    Returns:
+        The written files of events, by incarnation.
+
+    Raises:
+        AlreadyStored: The state has another mark.
+    """
+    files = {incarnation: await _put_segment(directory, segment) for incarnation, segment in page.segments.items()}
+    await directory.put(layout.REPORTED_STATE, page.state, replaces=lambda head: read_mark(head) == mark)
+    return files
+
+
+async def _put_segment(directory: LogDirectory, segment: Segment) -> WrittenFile:
+    """Write new events, together with those of the open file."""
+    before = await _lines_of(directory, segment.extends) if segment.extends else b""
+    content = segment.head + before + segment.lines
+    try:
+        await directory.put(segment.key, content)
+    except AlreadyStored:
+        return WrittenFile(len(content), foreign=True)
+    if before and segment.extends and segment.extends != segment.key:
+        await directory.delete(segment.extends)
+    return WrittenFile(len(content))
+
+
+async def _lines_of(directory: LogDirectory, key: str) -> bytes:
+    """Return the lines of a file after its head; none if it cannot be extended."""
+    try:
+        content = await directory.load(key, max_bytes=MAX_SEGMENT_BYTES)
+    except (NotStored, ValueError):
+        return b""
+    return content.partition(b"\n")[2]

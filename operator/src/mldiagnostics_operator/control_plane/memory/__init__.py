@@ -1,0 +1,1 @@
+"""Memory of reported runs; pure."""

@@ -1,0 +1,83 @@
+"""Pages of the journal of a run, and its state; pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Mapping
+
+    from mldiagnostics_api.reports.reported_run import RunKey
+
+    from mldiagnostics_operator.control_plane.memory.event_log import Segment
+
+STATE_VERSION: Final = 1
+_PROCESSES: Final = b',"processes":{\n'
+"""Only the end of the facts has a line break."""
+_MARK: Final = re.compile(rb'\{"v":\d+,"mark":"([^"]*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class JournalPage:
+    """Changes of a run that the journal has to write."""
+
+    state: bytes
+    """The whole state, as JSON."""
+    segments: Mapping[str, Segment]
+    """New events, by incarnation."""
+    sequences: Mapping[str, int]
+    """The newest sequence in `state`, by incarnation."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalContent:
+    """Content of the journal of a run."""
+
+    owner: str
+    first_received: float
+    state: Mapping[str, Any]
+    events: Mapping[str, int]
+    """Number of persisted events, by incarnation."""
+
+
+def write_state(key: RunKey, mark: str, facts: Mapping[str, Any], processes: Iterable[bytes]) -> bytes:
+    """Return the state of a run as JSON.
+
+    Args:
+        key: The run.
+        mark: Different in each write; it stands at the start, so that `read_mark` needs no more.
+        facts: The facts of the run, of types that orjson writes.
+        processes: Members of the JSON object of processes, some in each text; each text becomes a line.
+    """
+    head = {"v": STATE_VERSION, "mark": mark, "namespace": key.namespace, "runId": key.run_id}
+    return b'%b,"processes":{\n%b\n}}' % (orjson.dumps({**head, **facts})[:-1], b",\n".join(processes))
+
+
+def read_mark(head: bytes) -> str:
+    """Return the mark of a state from its first bytes; empty for any other content."""
+    match = _MARK.match(head)
+    return match[1].decode("utf-8", "replace") if match else ""
+
+
+def read_state(text: bytes, key: RunKey) -> Generator[None, None, dict[str, Any]]:
+    """Return the facts of a run; yield after each slice of work.
+
+    Raises:
+        ValueError: The text is not a state of this run.
+    """
+    head, separator, rest = text.partition(_PROCESSES)
+    state = orjson.loads(head + b"}" if separator else text)
+    if not isinstance(state, dict) or state.get("v") != STATE_VERSION:
+        raise ValueError(f"not a state of version {STATE_VERSION}")
+    if (state.get("namespace"), state.get("runId")) != key:
+        raise ValueError(f"is of another run, in namespace {state.get('namespace')!r}")
+    if separator:
+        state["processes"] = {}
+        for line in rest.removesuffix(b"\n}}").split(b"\n"):
+            state["processes"] |= orjson.loads(b"{%b}" % line.removesuffix(b","))
+            yield
+    return state

@@ -1,0 +1,310 @@
+"""Memory of one run; pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import orjson
+from mldiagnostics_api.reports.shown_configs import ShownConfigs, restored_configs
+
+from mldiagnostics_operator.control_plane.limits import (
+    MAX_EVENTS_OF_RUN,
+    MAX_INCARNATIONS_OF_HOST,
+    PROCESSES_OF_SLICE,
+    RUN_BYTES,
+)
+from mldiagnostics_operator.control_plane.memory.event_log import EventLog, ProcessName
+from mldiagnostics_operator.control_plane.memory.journal_page import JournalPage, write_state
+from mldiagnostics_operator.control_plane.memory.process_memory import PeerFacts, ProcessMemory
+from mldiagnostics_operator.control_plane.memory.run_view import reported_run
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+
+    from mldiagnostics_api.reports.models import Phase, Report
+    from mldiagnostics_api.reports.reported_run import ReportedGoodput, ReportedRun, RunKey
+
+    from mldiagnostics_operator.control_plane.identity.sender import Sender
+    from mldiagnostics_operator.control_plane.memory.journal_page import JournalContent
+    from mldiagnostics_operator.control_plane.memory.packed_events import PackedEvents
+
+MAX_ALIASES: Final = 16
+LEFT_OUT_S: Final = 60.0
+"""A part that was not kept is named in the status for so long."""
+
+
+class Extras(NamedTuple):
+    """The large parts of a report, prepared in slices of work."""
+
+    events: PackedEvents | None = None
+    configs: ShownConfigs | None = None
+
+
+class WrittenFile(NamedTuple):
+    """A file of events in the journal."""
+
+    size: int
+    foreign: bool = False
+    """Whether another leader had written it."""
+
+
+class RunMemory:
+    """The processes of one run, and the facts that hold for all."""
+
+    def __init__(self, key: RunKey, owner: str, first_received: float) -> None:
+        self.key = key
+        self.owner = owner
+        self._first_received = first_received
+        self._processes: dict[str, ProcessMemory] = {}
+        self._logs: dict[str, EventLog] = {}
+        self._peer: PeerFacts | None = None
+        self._configs: tuple[tuple[int, float, int], ShownConfigs] | None = None
+        """The newest configurations, after their place in the order of reports."""
+        self._left_out: dict[str, float] = {}
+        """When a part of a report was not kept, by its name."""
+        self.size = RUN_BYTES
+        """Bytes in memory, without event lines."""
+        self._goodput: ReportedGoodput | None = None
+        self._revision = 0
+        self._view: ReportedRun | None = None
+
+    @property
+    def process_count(self) -> int:
+        """Processes in memory."""
+        return len(self._processes)
+
+    @property
+    def open_bytes(self) -> int:
+        """Bytes of event lines in memory."""
+        return sum(log.open_bytes for log in self._logs.values())
+
+    def knows(self, report: Report) -> bool:
+        """Return whether the process has reported before."""
+        return report.incarnation in self._processes
+
+    def persisted(self, incarnation: str) -> tuple[int, int]:
+        """Return the newest persisted sequence of a process, and its persisted events."""
+        process, log = self._processes.get(incarnation), self._logs.get(incarnation)
+        return process.persisted_sequence if process else 0, log.persisted if log else 0
+
+    @property
+    def accepts_events(self) -> bool:
+        """Whether the run has room for more goodput events."""
+        return self.event_room > 0
+
+    @property
+    def event_room(self) -> int:
+        """How many more goodput events the run may have."""
+        return max(0, MAX_EVENTS_OF_RUN - sum(each.known for each in self._logs.values()))
+
+    def known_events(self, incarnation: str) -> int:
+        """Return how many events of a process are known."""
+        log = self._logs.get(incarnation)
+        return log.known if log else 0
+
+    def apply(self, report: Report, sender: Sender, received: float, extras: Extras, *, room: int) -> bool:
+        """Apply a report; return whether something changed that the journal needs.
+
+        Args:
+            report: The report.
+            sender: Its sender.
+            received: When it arrived, in Unix seconds.
+            extras: Its events and configurations.
+            room: Bytes by which the run may grow, beyond a new process.
+        """
+        process = self._processes.get(report.incarnation)
+        if process is None:
+            process = self._processes[report.incarnation] = ProcessMemory(received)
+            self.size += process.size
+            self._forget_replaced(report)
+        before = process.size
+        is_new = changed = process.apply(report, sender, received, room=room)
+        self.size += process.size - before
+        missing = set[str]()
+        if is_new and process.is_lean:
+            missing.add("profiles and metrics")
+        if extras.configs is not None:
+            order = (report.attempt, process.first_received, report.sequence)
+            if self._configs is None or order > self._configs[0]:
+                changed = self._set_configs(order, extras.configs, room) or changed
+                missing |= set() if self._configs and self._configs[0] == order else {"configurations"}
+        if extras.events is not None:
+            changed = self._add_events(report, extras.events) or changed
+            if not extras.events.whole:
+                missing.add("goodput events")
+        if is_new:
+            self._note_missing(missing, received)
+            if not missing:
+                process.whole = report.sequence
+        if changed:
+            self._touch()
+        return changed
+
+    def _set_configs(self, order: tuple[int, float, int], configs: ShownConfigs, room: int) -> bool:
+        """Keep newer configurations if they fit; return whether they do."""
+        growth = configs.size - (self._configs[1].size if self._configs else 0)
+        if growth > room:
+            return False
+        self._configs = order, configs
+        self.size += growth
+        return True
+
+    def _note_missing(self, missing: Collection[str], received: float) -> None:
+        if missing or self._left_out:
+            recent = {part: at for part, at in self._left_out.items() if received - at < LEFT_OUT_S}
+            self._left_out = recent | dict.fromkeys(sorted(missing), received)
+
+    def apply_peer(self, *, alias: str, name: str, phase: Phase | None, storage: str, received: float) -> bool:
+        """Apply what the peer's client reports; return whether something changed."""
+        before = self._peer or PeerFacts()
+        aliases = before.aliases if alias in before.aliases or not alias else (*before.aliases, alias)[-MAX_ALIASES:]
+        facts = replace(
+            before,
+            aliases=aliases,
+            name=name or before.name,
+            phase=phase or before.phase,
+            storage=storage or before.storage,
+            ended=received if phase in {"Completed", "Failed"} else None if phase else before.ended,
+        )
+        changed = facts != before
+        self._peer = replace(facts, received=received)
+        if changed:
+            self._touch()
+        return changed
+
+    def set_goodput(self, goodput: ReportedGoodput) -> bool:
+        """Set the account; return whether it differs."""
+        if goodput == self._goodput:
+            return False
+        self._goodput = goodput
+        self._touch()
+        return True
+
+    def view(self) -> ReportedRun:
+        """Return everything that is known about the run."""
+        if self._view is None:
+            self._view = reported_run(
+                self.key,
+                self._processes.values(),
+                self._peer or PeerFacts(),
+                revision=self._revision,
+                first_received=self._first_received,
+                configs=self._configs[1] if self._configs else ShownConfigs(),
+                left_out=tuple(self._left_out),
+                goodput=self._goodput,
+            )
+        return self._view
+
+    def page(self, mark: str) -> Generator[None, None, JournalPage]:
+        """Return what the journal has to write now; its state gets a mark.
+
+        It yields after each slice of work.
+        """
+        segments = {name: each for name, log in self._logs.items() if (each := log.segment(self._name(name)))}
+        sequences, saved = dict[str, int](), list[bytes]()
+        for names in batched(list(self._processes), PROCESSES_OF_SLICE):
+            present = {name: process for name in names if (process := self._processes.get(name))}
+            sequences |= {name: process.whole for name, process in present.items()}
+            saved.append(orjson.dumps({name: process.saved() for name, process in present.items()})[1:-1])
+            yield
+        return JournalPage(write_state(self.key, mark, self._facts(), saved), segments, sequences)
+
+    def note_persisted(self, page: JournalPage, files: Mapping[str, WrittenFile], now: float) -> None:
+        """Note that a page was written; see `ReportTable.persisted`."""
+        for name, sequence in page.sequences.items():
+            if process := self._processes.get(name):
+                process.persisted_sequence = max(process.persisted_sequence, sequence)
+        for name, segment in page.segments.items():
+            if log := self._logs.get(name):
+                log.written(segment, size=files[name].size, now=now, foreign=files[name].foreign)
+
+    def restore_processes(self, saved: Mapping[str, Mapping[str, Any]]) -> None:
+        """Add some processes of the journal; newer reports win."""
+        for name, each in saved.items():
+            restored = ProcessMemory.restored(each)
+            present = self._processes.get(name)
+            before = present.size if present else 0
+            if present is None:
+                present = self._processes[name] = restored
+            else:
+                present.join(restored)
+            self.size += present.size - before
+        self._touch()
+
+    def restore_facts(self, content: JournalContent) -> None:
+        """Add the facts of the journal, after its processes; newer reports win."""
+        state = content.state
+        self.owner = content.owner
+        self._first_received = min(self._first_received, content.first_received)
+        for name, count in content.events.items():
+            present_log = self._logs.get(name)
+            if present_log is None or present_log.known < count:
+                self._logs[name] = EventLog(count)
+        if saved_peer := state.get("peer"):
+            peer = PeerFacts(**saved_peer | {"aliases": tuple(saved_peer["aliases"])})
+            self._peer = max(peer, self._peer or peer, key=lambda each: each.received)
+        if saved_configs := state.get("configs"):
+            order = tuple(saved_configs["order"])
+            if self._configs is None or order > self._configs[0]:
+                configs = restored_configs(saved_configs["value"], saved_configs.get("omitted", 0))
+                self.size += configs.size - (self._configs[1].size if self._configs else 0)
+                self._configs = order, configs
+        self._touch()
+
+    def _touch(self) -> None:
+        self._revision += 1
+        self._view = None
+
+    def _name(self, incarnation: str) -> ProcessName:
+        process = self._processes[incarnation]
+        return ProcessName(
+            run_id=self.key.run_id,
+            incarnation=incarnation,
+            attempt=process.host.attempt,
+            rank=process.host.rank or 0,
+        )
+
+    def _add_events(self, report: Report, events: PackedEvents) -> bool:
+        if not events.number:
+            return False
+        log = self._logs.setdefault(report.incarnation, EventLog())
+        return log.add(self._name(report.incarnation), events) > 0
+
+    def _forget_replaced(self, report: Report) -> None:
+        """Forget the oldest processes of a rank that restarts again and again."""
+        rank = report.rank
+        if rank is None:
+            return
+        same = [
+            (each.order, name) for name, each in self._processes.items() if each.host.rank == rank and each.sequence
+        ]
+        same.sort()
+        for _, name in same[: -MAX_INCARNATIONS_OF_HOST or None]:
+            log = self._logs.get(name)
+            if log is None or log.known == log.persisted:
+                self.size -= self._processes.pop(name).size
+                self._logs.pop(name, None)
+
+    def _facts(self) -> Mapping[str, Any]:
+        """Return the facts that `restore` reads."""
+        return {
+            "owner": self.owner,
+            "firstReceived": self._first_received,
+            "peer": self._peer,
+            "configs": self._saved_configs(),
+        }
+
+    def _saved_configs(self) -> Mapping[str, Any] | None:
+        if self._configs is None:
+            return None
+        order, configs = self._configs
+        return {"order": order, "value": configs.sections, "omitted": configs.omitted}
+
+
+def batched(names: Iterable[str], size: int) -> Iterator[list[str]]:
+    """Yield lists of at most `size` names."""
+    left = iter(names)
+    while batch := list(islice(left, size)):
+        yield batch

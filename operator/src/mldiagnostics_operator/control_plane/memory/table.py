@@ -1,0 +1,289 @@
+"""Memory of all reported runs: idempotent, ordered by sequence, bounded; pure."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from mldiagnostics_api.reports.models import Answer
+
+from mldiagnostics_operator.control_plane.limits import (
+    MAX_EVENTS_OF_RUN,
+    MAX_PROCESSES_OF_RUN,
+    PROCESS_BYTES,
+    PROCESSES_OF_SLICE,
+    RUN_BYTES,
+)
+from mldiagnostics_operator.control_plane.memory.budget import ReportBudget
+from mldiagnostics_operator.control_plane.memory.run_memory import Extras, RunMemory, batched
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+
+    from mldiagnostics_api.reports.models import Phase, Report
+    from mldiagnostics_api.reports.reported_run import ReportedGoodput, ReportedRun, RunKey
+
+    from mldiagnostics_operator.control_plane.identity.sender import Sender
+    from mldiagnostics_operator.control_plane.memory.journal_page import JournalContent, JournalPage
+    from mldiagnostics_operator.control_plane.memory.run_memory import WrittenFile
+
+    Changed = Callable[[RunKey], None]
+
+NO_EXTRAS = Extras()
+
+
+class TableFull(Exception):
+    """The table has no room for another run, process or event; try again later."""
+
+
+class NotTheReporter(Exception):
+    """The run was reported by somebody else."""
+
+
+class ReportTable:
+    """Memory of the reports of all runs.
+
+    Used by one event loop; no method waits. `apply` takes reports in any order and number: a repeat, or a report older
+    than the newest one of its process, changes no fact.
+
+    Example:
+        table.subscribe(changed.add)
+        table.apply(key, report, sender, received=time.time())
+        run = table.view(key)
+    """
+
+    def __init__(self, budget: ReportBudget | None = None) -> None:
+        self.budget = budget or ReportBudget()
+        self._runs: dict[RunKey, RunMemory] = {}
+        self._processes = 0
+        self._subscribers: list[Changed] = []
+        self._changed: dict[str, dict[RunKey, None]] = {}
+        """Runs that the journal has to write, by namespace."""
+
+    def require_room(self, key: RunKey, report: Report) -> None:
+        """Check that a report can be applied, before its large parts are read.
+
+        Raises:
+            TableFull: A new process has no room.
+        """
+        run = self._runs.get(key)
+        if run is not None and run.knows(report):
+            return
+        needed = PROCESS_BYTES + (RUN_BYTES if run is None else 0)
+        if self.budget.state.room(key) < needed or (run is not None and run.process_count >= MAX_PROCESSES_OF_RUN):
+            raise TableFull(
+                f"run {key.run_id}: namespace {key.namespace} has used its share of the control plane's memory; "
+                "report fewer runs or processes, or try again later"
+            )
+
+    def apply(self, key: RunKey, report: Report, sender: Sender, received: float, extras: Extras = NO_EXTRAS) -> None:
+        """Apply a report.
+
+        Args:
+            key: The run, as attributed to the sender.
+            report: The report.
+            sender: Its sender, from the token.
+            received: When it arrived, in Unix seconds.
+            extras: Its events and configurations.
+
+        Raises:
+            TableFull: There is no room; the report was not applied.
+            NotTheReporter: Another account reported this run, or pods of the cluster do.
+        """
+        run = self._runs.get(key)
+        if run is not None and run.owner != sender.owner:
+            raise NotTheReporter(f"run {key.run_id}: was reported by another client; use a run id of your own")
+        self.require_room(key, report)
+        if run is None:
+            run = self._put(key, RunMemory(key, sender.owner, received))
+        with self._charged(key, run):
+            changed = run.apply(report, sender, received, extras, room=self.budget.state.room(key))
+        if changed:
+            self._note(key)
+
+    def apply_peer(
+        self, key: RunKey, *, alias: str, name: str, phase: Phase | None, storage: str, received: float
+    ) -> None:
+        """Apply a report of the peer's client: a name, its own id of the run, a phase.
+
+        Raises:
+            TableFull: There is no room for another run.
+            NotTheReporter: An account outside the cluster reported this run.
+        """
+        run = self._runs.get(key)
+        if run is not None and run.owner:
+            raise NotTheReporter(f"run {key.run_id}: was reported by another client")
+        if run is None:
+            if self.budget.state.room(key) < RUN_BYTES:
+                raise TableFull(f"run {key.run_id}: namespace {key.namespace} has used its share of the memory")
+            run = self._put(key, RunMemory(key, "", received))
+        if run.apply_peer(alias=alias, name=name, phase=phase, storage=storage, received=received):
+            self._note(key)
+
+    def answer(self, key: RunKey, incarnation: str) -> Answer:
+        """Return what is persisted of a process."""
+        run = self._runs.get(key)
+        sequence, events = run.persisted(incarnation) if run else (0, 0)
+        accepts_events = run is None or run.accepts_events
+        return Answer(persisted_sequence=sequence, persisted_events=events, accepts_events=accepts_events)
+
+    def accepts_events(self, key: RunKey) -> bool:
+        """Return whether a run has room for more goodput events."""
+        run = self._runs.get(key)
+        return run is None or run.accepts_events
+
+    def known_events(self, key: RunKey, incarnation: str) -> int:
+        """Return how many goodput events of a process are known."""
+        run = self._runs.get(key)
+        return run.known_events(incarnation) if run else 0
+
+    def event_room(self, key: RunKey) -> int:
+        """Return how many more goodput events a run may have."""
+        run = self._runs.get(key)
+        return run.event_room if run else MAX_EVENTS_OF_RUN
+
+    def view(self, key: RunKey) -> ReportedRun | None:
+        """Return what is known about a run, immutable; None if nothing was reported.
+
+        It costs a microsecond for each process after a change.
+        """
+        run = self._runs.get(key)
+        return run.view() if run else None
+
+    def owner(self, key: RunKey) -> str | None:
+        """Return `Sender.owner` of the first reporter; None for an unknown run."""
+        run = self._runs.get(key)
+        return run.owner if run else None
+
+    def subscribe(self, changed: Changed) -> None:
+        """Call a function with the key of each run that changes; it returns at once.
+
+        A run of 2000 hosts changes 200 times a second: coalesce the calls.
+        """
+        self._subscribers.append(changed)
+
+    def runs(self) -> Iterable[RunKey]:
+        """Return the runs of which something is known."""
+        return tuple(self._runs)
+
+    def forget(self, key: RunKey) -> None:
+        """Drop a run from memory; its journal stays, and a later report reads it again."""
+        run = self._runs.pop(key, None)
+        self._unmark(key)
+        if run is not None:
+            self._processes -= run.process_count
+            self.budget.state.add(key, -run.size)
+            self.budget.events.add(key, -run.open_bytes)
+
+    @property
+    def run_count(self) -> int:
+        """Runs in memory."""
+        return len(self._runs)
+
+    @property
+    def process_count(self) -> int:
+        """Processes of all runs in memory."""
+        return self._processes
+
+    def unpersisted(self) -> Iterable[RunKey]:
+        """Return the runs that the journal has to write, namespaces in turn.
+
+        The first one of a namespace has waited for the longest time.
+        """
+        turns = [list(keys) for keys in self._changed.values()]
+        return tuple(key for turn in zip_longest(*turns) for key in turn if key is not None)
+
+    def is_unpersisted(self, key: RunKey) -> bool:
+        """Return whether the journal has to write a run."""
+        return key in self._changed.get(key.namespace, ())
+
+    def page(self, key: RunKey, mark: str = "") -> Generator[None, None, JournalPage | None]:
+        """Return the changes for the journal; None if it has everything.
+
+        It yields after each slice of work.
+
+        Args:
+            key: The run.
+            mark: Mark of the state, different in each write.
+        """
+        run = self._runs.get(key)
+        if run is None or not self.is_unpersisted(key):
+            return None
+        self._unmark(key)
+        return (yield from run.page(mark))
+
+    def persisted(self, key: RunKey, page: JournalPage, files: Mapping[str, WrittenFile], now: float) -> None:
+        """Note that a page was written.
+
+        Args:
+            key: The run.
+            page: Result of `page`.
+            files: The written files of events, by incarnation.
+            now: Unix time.
+        """
+        run = self._runs.get(key)
+        if run is not None:
+            with self._charged(key, run):
+                run.note_persisted(page, files, now)
+
+    def not_persisted(self, key: RunKey) -> None:
+        """Note that a page was not written; `unpersisted` has the run again."""
+        if key in self._runs:
+            self._mark(key)
+
+    def restore(self, key: RunKey, content: JournalContent) -> Generator[None, None, None]:
+        """Add what the journal of a run has, below what was reported since.
+
+        It yields after each slice of work.
+        """
+        saved = content.state.get("processes", {})
+        for names in batched(saved, PROCESSES_OF_SLICE):
+            run = self._restored(key, content)
+            with self._charged(key, run):
+                run.restore_processes({name: saved[name] for name in names})
+            yield
+        run = self._restored(key, content)
+        with self._charged(key, run):
+            run.restore_facts(content)
+        self._notify(key)
+
+    def _restored(self, key: RunKey, content: JournalContent) -> RunMemory:
+        return self._runs.get(key) or self._put(key, RunMemory(key, content.owner, content.first_received))
+
+    def set_goodput(self, key: RunKey, goodput: ReportedGoodput) -> None:
+        """Set the account of a run."""
+        run = self._runs.get(key)
+        if run is not None and run.set_goodput(goodput):
+            self._notify(key)
+
+    def _put(self, key: RunKey, run: RunMemory) -> RunMemory:
+        self._runs[key] = run
+        self.budget.state.add(key, run.size)
+        return run
+
+    @contextmanager
+    def _charged(self, key: RunKey, run: RunMemory) -> Iterator[None]:
+        """Count what the block changes in the memory of a run."""
+        size, lines, processes = run.size, run.open_bytes, run.process_count
+        yield
+        self.budget.state.add(key, run.size - size)
+        self.budget.events.add(key, run.open_bytes - lines)
+        self._processes += run.process_count - processes
+
+    def _note(self, key: RunKey) -> None:
+        self._mark(key)
+        self._notify(key)
+
+    def _mark(self, key: RunKey) -> None:
+        self._changed.setdefault(key.namespace, {})[key] = None
+
+    def _unmark(self, key: RunKey) -> None:
+        keys = self._changed.get(key.namespace, {})
+        keys.pop(key, None)
+        if not keys:
+            self._changed.pop(key.namespace, None)
+
+    def _notify(self, key: RunKey) -> None:
+        for changed in self._subscribers:
+            changed(key)

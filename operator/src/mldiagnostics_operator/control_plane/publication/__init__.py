@@ -1,0 +1,1 @@
+"""Publication of the control plane: its address, certificate and endpoints."""

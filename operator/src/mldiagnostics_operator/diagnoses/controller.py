@@ -1,0 +1,179 @@
+"""The controller of diagnoses: a Job for each capture with a pending diagnosis."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from mldiagnostics_api.formats import optional_time
+from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.resources import CONNECTIONS
+from mldiagnostics_api.runs.findings import run_findings
+from mldiagnostics_kube.cache.informer import Backoff, Informer, InformerMetrics, InformerStore, Selection
+from mldiagnostics_kube.cache.object_store import key_of
+from mldiagnostics_kube.client.apiserver import ClusterError, path_to
+from mldiagnostics_kube.process.clock import Clock, utc_now
+from typing_extensions import override
+
+from mldiagnostics_operator.diagnoses.diagnosis import DiagnosisFailed, Diagnostician, conclude
+from mldiagnostics_operator.fair_slots import FairSlots
+from mldiagnostics_operator.supervision import keep_running
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mldiagnostics_api.v1alpha1 import CaptureDiagnosis
+    from mldiagnostics_kube.client.api_client import ApiClient
+
+    from mldiagnostics_operator.config import OperatorConfig
+    from mldiagnostics_operator.run_exchange import RunExchange
+    from mldiagnostics_operator.storage import Storage
+    from mldiagnostics_operator.telemetry import OperatorMetrics
+
+_log: Final = logging.getLogger(__name__)
+
+TOTAL: Final = 4
+PER_NAMESPACE: Final = 2
+"""Jobs at a time; other captures wait in line."""
+_RESTART_S: Final = 10.0
+_PENDING: Final = "status.diagnosis.state=Pending"
+
+
+class DiagnosisController:
+    """Diagnoses pending captures, which it follows itself.
+
+    `holder` names this process in events.
+    """
+
+    name: ClassVar[str] = "diagnoses"
+
+    def __init__(
+        self,
+        cluster: ApiClient,
+        config: OperatorConfig,
+        telemetry: OperatorMetrics,
+        *,
+        holder: str,
+        storage: Storage,
+        exchange: RunExchange,
+        clock: Clock = utc_now,
+    ) -> None:
+        self._cluster, self._telemetry, self._exchange = cluster, telemetry, exchange
+        self._me, self._clock = holder, clock
+        self._namespaces = config.watch_namespaces or (None,)
+        self._storage = storage.apart()
+        template = config.diagnosis_job
+        self._diagnostician = (
+            Diagnostician(cluster, template, self._storage, namespace=config.pod_namespace) if template else None
+        )
+        self._slots = FairSlots(TOTAL, per_namespace=PER_NAMESPACE)
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._accepting = True
+
+    def stop_accepting(self) -> None:
+        """Leave pending captures, and Jobs that run, to the next leader."""
+        self._accepting = False
+        for task in self._tasks.values():
+            task.cancel()
+
+    async def drain(self) -> None:
+        """Return when no diagnosis is in progress."""
+        while self._tasks:
+            await asyncio.wait(self._tasks.values())
+
+    async def run(self) -> None:
+        """Diagnose until cancelled."""
+        try:
+            await keep_running("diagnoses", self._follow, failed=self._telemetry.work_failed, pause_s=_RESTART_S)
+        finally:
+            self.stop_accepting()
+            self._storage.close()
+
+    async def _follow(self) -> None:
+        await asyncio.gather(*(self._informer(namespace).run() for namespace in self._namespaces))
+
+    def _informer(self, namespace: str | None) -> Informer[_Pending]:
+        return Informer(
+            "pending diagnoses",
+            [path_to(*CONNECTIONS.gvr, namespace=namespace)],
+            cluster=self._cluster,
+            store=_Pending(self),
+            metrics=_UncountedWatch(),
+            backoff=Backoff(),
+            selection=Selection(fields=_PENDING, metadata_only=False),
+        )
+
+    def start(self, body: Mapping[str, Any]) -> None:
+        """Start the diagnosis of a capture; repeated events are ignored."""
+        uid = body["metadata"]["uid"]
+        if self._accepting and uid not in self._tasks:
+            task = self._tasks[uid] = asyncio.create_task(self._diagnose(body), name=f"diagnosis of {uid}")
+            task.add_done_callback(lambda _: self._tasks.pop(uid, None))
+
+    async def _diagnose(self, body: Mapping[str, Any]) -> None:
+        meta = body["metadata"]
+        try:
+            result = await self._result(body)
+            diagnosis = await conclude(self._cluster, body, result, me=self._me, clock=self._clock)
+        except ClusterError as error:
+            _log.warning("The diagnosis of %s/%s could not be written: %s", meta["namespace"], meta["name"], error)
+            return
+        if diagnosis is not None and diagnosis.state == "Done":
+            self._note(body, diagnosis)
+
+    def _note(self, body: Mapping[str, Any], diagnosis: CaptureDiagnosis) -> None:
+        """Note the findings in the runs of the capture."""
+        meta, status = body["metadata"], body["status"]
+        namespace = body["spec"]["triggerCapture"].get("podNamespace") or meta["namespace"]
+        ended = optional_time(status.get("completionTime")) or self._clock()
+        findings = run_findings(diagnosis, session=status["sessionId"], capture=meta["name"], time=ended)
+        for run_id in diagnosis.runs or ():
+            self._exchange.note_findings(RunKey(namespace, run_id), findings)
+
+    async def _result(self, body: Mapping[str, Any]) -> Any:
+        if self._diagnostician is None:
+            return DiagnosisFailed("Disabled", "this operator makes no diagnoses; set diagnosis.enabled in its chart")
+        try:
+            async with self._slots.slot(body["metadata"]["namespace"]):
+                return await self._diagnostician.diagnose(body)
+        except DiagnosisFailed as failure:
+            return failure
+
+
+class _Pending(InformerStore):
+    """Starts the diagnosis of each capture that an informer delivers."""
+
+    left_out = 0
+
+    def __init__(self, controller: DiagnosisController) -> None:
+        self._controller = controller
+        self._uids: dict[str, str] = {}
+
+    @override
+    def __len__(self) -> int:
+        return len(self._uids)
+
+    @override
+    def put(self, item: Mapping[str, Any]) -> None:
+        self._uids[key_of(item)] = item["metadata"]["uid"]
+        self._controller.start(item)
+
+    @override
+    def remove(self, item: Mapping[str, Any]) -> None:
+        """The task ends by itself: it wrote the result, or finds that the object is gone."""
+        self._uids.pop(key_of(item), None)
+
+    @override
+    def keep_only(self, keys: set[str]) -> None:
+        self._uids = {key: uid for key, uid in self._uids.items() if key in keys}
+
+
+class _UncountedWatch(InformerMetrics):
+    @override
+    def watch(self, kind: str, *, before: str, now: str) -> None:
+        """Record nothing."""
+
+    @override
+    def kept(self, kind: str, *, objects: int, left_out: int) -> None:
+        """Record nothing."""

@@ -1,0 +1,82 @@
+"""The diagnosis of a Job as the status of its capture; pure.
+
+A tenant wrote the traces, so the reader may be theirs by now: its result says what was found, never who is who. Pods,
+nodes and ranks are those of the operator's own results.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from mldiagnostics.layout import TRACE_SUFFIX
+from mldiagnostics.text.terminal import printable
+from mldiagnostics_api.v1alpha1 import CaptureDiagnosis, CaptureFinding, FindingTarget
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mldiagnostics.findings import Diagnosis, Finding
+
+__all__ = ["capture_diagnosis"]
+
+MAX_FINDINGS: Final = 8
+MAX_TARGETS: Final = 8
+_MESSAGE: Final = 1024
+_WORD: Final = 64
+_SUMMARY: Final = 256
+
+
+def capture_diagnosis(
+    diagnosis: Diagnosis, results: Sequence[Mapping[str, Any]], *, runs: Sequence[str] = ()
+) -> CaptureDiagnosis:
+    """Return the diagnosis of a capture.
+
+    Args:
+        diagnosis: Result of the Job.
+        results: Results of the targets in the status of the capture.
+        runs: Ids of the runs of the targets.
+    """
+    targets = {_stem(each["file"]): each for each in results if each.get("file")}
+    findings = [_finding(finding, targets) for finding in diagnosis.findings[:MAX_FINDINGS]]
+    return CaptureDiagnosis(
+        state="Done",
+        summary=_summary(findings[0]),
+        critical=sum(finding.severity == "critical" for finding in diagnosis.findings),
+        warnings=sum(finding.severity == "warning" for finding in diagnosis.findings),
+        findings=findings,
+        runs=list(runs) or None,
+    )
+
+
+def _finding(finding: Finding, targets: Mapping[str, Mapping[str, Any]]) -> CaptureFinding:
+    known = [targets[host.name] for host in finding.hosts if host.name in targets][:MAX_TARGETS]
+    named = [FindingTarget(pod=each["pod"], node=each.get("node"), rank=each.get("rank")) for each in known]
+    return CaptureFinding(
+        code=_shown(finding.code, _WORD),
+        severity=finding.severity,
+        message=_shown(finding.message, _MESSAGE),
+        next_step=_shown(finding.next_step, _MESSAGE),
+        phase=_shown(finding.phase, _WORD) if finding.phase else None,
+        operation=_shown(finding.operation, _WORD) if finding.operation else None,
+        cost_seconds=finding.cost_s,
+        cost_percent=round(100 * finding.cost_share, 1),
+        targets=named or None,
+    )
+
+
+def _summary(finding: CaptureFinding) -> str:
+    """Return the first finding for a column, by the operator's own names."""
+    named = ", ".join(target.pod for target in (finding.targets or ())[:2])
+    more = len(finding.targets or ()) - 2
+    who = f" {named}" + (f" and {more} more" if more > 0 else "") if named else ""
+    what = f" in {finding.phase}" if finding.phase else ""
+    cost = f", {finding.cost_percent:g} % of the step" if finding.cost_percent else ""
+    return f"{finding.code}{':' if who else ''}{who}{what}{cost}"[:_SUMMARY]
+
+
+def _stem(file: str) -> str:
+    return file.rpartition("/")[2].removesuffix(TRACE_SUFFIX)
+
+
+def _shown(text: str, length: int) -> str:
+    return printable(text)[:length]

@@ -1,0 +1,1 @@
+"""Runs after their end: deleted in time, with their files on request."""

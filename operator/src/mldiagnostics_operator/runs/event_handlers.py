@@ -1,0 +1,94 @@
+"""Maps each event about a run to the key under which it is reconciled."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from mldiagnostics_operator.runs.keys import ReportKey, WorkloadKey
+from mldiagnostics_operator.runs.run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mldiagnostics_api.reports.reported_run import RunKey
+
+    from mldiagnostics_operator.runs.cleanup.deletion import RunDeletions
+    from mldiagnostics_operator.runs.keys import Key, ObjectKey
+    from mldiagnostics_operator.runs.run_index import RunIndex
+    from mldiagnostics_operator.runs.watches.observed_workload import ObservedWorkload
+    from mldiagnostics_operator.runs.watches.run_pods import LabelKey
+    from mldiagnostics_operator.runs.workqueue import Workqueue
+
+_log: Final = logging.getLogger(__name__)
+
+
+class RunEventHandlers:
+    """Accepts the events of watches, reports and captures; no method waits.
+
+    Args:
+        runs: The runs in memory.
+        queue: Receives the keys.
+        deletions: Receive the objects, whose files may be deleted with them.
+    """
+
+    def __init__(self, runs: RunIndex, queue: Workqueue[Key], deletions: RunDeletions) -> None:
+        self._runs = runs
+        self._queue = queue
+        self._deletions = deletions
+
+    def on_run(self, body: Mapping[str, Any]) -> None:
+        """Keep the newest version of an object."""
+        self._deletions.consider(body)
+        try:
+            newer = Run.of(body)
+        except ValueError as error:
+            _log.warning("A run cannot be read and is ignored: %s", error)
+            return
+        run = self._runs.get(newer.key)
+        if run is not None and run.meta.uid == newer.meta.uid:
+            run.absorb(newer)
+        else:
+            self._runs.add(newer)
+        self._queue.add(newer.key)
+
+    def on_run_left(self, key: ObjectKey) -> None:
+        """Note that an object was deleted, or has ended."""
+        run = self._runs.get(key)
+        if run is not None and not (run.finished and run.workload is not None):
+            run.deleted = True
+            self._queue.add(key)
+
+    def on_workload(self, observed: ObservedWorkload, left: bool) -> None:
+        """Note that a workload has changed, or left its watch."""
+        run = self._runs.of_workload(observed.uid)
+        if left and (run is None or run.finished):
+            self._runs.note_deleted(observed.uid)
+        elif run is None and not self._runs.has_ended(observed.uid):
+            self._queue.add(WorkloadKey(observed.uid, observed))
+        elif run is not None and not run.finished:
+            run.is_current = run.is_current and not left
+            self._queue.add(run.key)
+
+    def on_queue(self, uid: str) -> None:
+        """Note that Kueue has a new verdict about a workload."""
+        run = self._runs.of_workload(uid)
+        if run is not None and not run.finished:
+            self._queue.add(run.key)
+
+    def on_pods(self, key: LabelKey) -> None:
+        """Note that pods of a run have changed."""
+        run = self._runs.of_pods(key)
+        if run is not None:
+            self._queue.add(run.key)
+
+    def on_report(self, key: RunKey) -> None:
+        """Note that a process has reported."""
+        run = self._runs.of_report(key)
+        if run is not None:
+            self._queue.add(run.key)
+
+    def on_session(self, key: RunKey) -> None:
+        """Note that a capture of a run has a session; the run may have ended."""
+        run = self._runs.of_report(key)
+        self._queue.add(ReportKey(key) if run is None else run.key)

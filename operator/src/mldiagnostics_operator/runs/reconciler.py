@@ -1,0 +1,163 @@
+"""The reconciler of runs: gets what is known, decides the status, writes it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from mldiagnostics_api.runs.status import is_urgent, is_worth_writing
+from mldiagnostics_kube.client.apiserver import ClusterError, Conflict, NamespaceTerminating, NotFound, Unavailable
+
+from mldiagnostics_operator.runs.keys import ReportKey, WorkloadKey
+from mldiagnostics_operator.runs.status.next_status import next_status
+
+if TYPE_CHECKING:
+    from mldiagnostics_api.v1alpha1 import MLRunStatus
+    from mldiagnostics_kube.process.clock import Clock
+
+    from mldiagnostics_operator.runs.cleanup.ended_runs import EndedRuns
+    from mldiagnostics_operator.runs.creation import RunCreation
+    from mldiagnostics_operator.runs.keys import Key
+    from mldiagnostics_operator.runs.run import Run
+    from mldiagnostics_operator.runs.run_index import RunIndex
+    from mldiagnostics_operator.runs.status.inputs import InputReader
+    from mldiagnostics_operator.runs.status.run_writer import RunWriter
+    from mldiagnostics_operator.runs.watches.run_watches import RunWatches
+    from mldiagnostics_operator.runs.workqueue import Workqueue
+
+_log: Final = logging.getLogger(__name__)
+
+WORKERS: Final = 4
+UPDATE_INTERVAL_S: Final = 10.0
+"""Changes that nobody waits for are written at most this often."""
+RETRY_S: Final = 1.0
+"""Pause after a failure; a watch delivers a newer version of the object meanwhile."""
+
+
+class RunReconciler:
+    """Brings the status of every run up to date, one key at a time.
+
+    Args:
+        runs: The runs in memory.
+        queue: The keys with work.
+        watches: The objects of the cluster.
+        inputs: Reads what decides a status.
+        creation: Finds or creates the objects of runs.
+        writer: Writes statuses.
+        ended: Receives the runs that end.
+        clock: Wall clock.
+    """
+
+    def __init__(
+        self,
+        runs: RunIndex,
+        queue: Workqueue[Key],
+        watches: RunWatches,
+        *,
+        inputs: InputReader,
+        creation: RunCreation,
+        writer: RunWriter,
+        ended: EndedRuns,
+        clock: Clock,
+    ) -> None:
+        self.runs: Final = runs
+        self.queue: Final = queue
+        self.watches: Final = watches
+        self._inputs = inputs
+        self._creation = creation
+        self._writer = writer
+        self._ended = ended
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Reconcile until cancelled, several keys at a time."""
+        await self.watches.workloads.until_settled()  # before, an absent workload may only be late
+        async with asyncio.TaskGroup() as group:
+            for _ in range(WORKERS):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            key = await self.queue.get()
+            try:
+                await self.reconcile(key)
+            except (Conflict, Unavailable) as error:
+                _log.debug("run %s: reconciled again: %s", key.title, error)
+                self.queue.add_after(key, RETRY_S)
+            except (ClusterError, ValueError) as error:
+                level = logging.DEBUG if isinstance(error, NamespaceTerminating) else logging.WARNING
+                _log.log(level, "run %s: cannot be reconciled: %s", key.title, error)
+            finally:
+                self.queue.done(key)
+
+    async def reconcile(self, key: Key) -> None:
+        """Do what a key needs now. Raises ClusterError."""
+        if isinstance(key, WorkloadKey | ReportKey):
+            await self._find(key)
+            return
+        run = self.runs.get(key)
+        if run is None:
+            return
+        if run.deleted:
+            self.forget(run)
+            return
+        inputs = await self._inputs.read(run)
+        status, run.signals = next_status(run.status, inputs, self._clock())
+        if is_worth_writing(run.status, status) and not self._is_postponed(run, status):
+            await self._write(run, status)
+
+    async def _find(self, key: WorkloadKey | ReportKey) -> None:
+        """Find or create the object of a run, which is reconciled next."""
+        if isinstance(key, ReportKey):
+            reported = self._creation.unrecorded(key.run)
+            run = await (self._creation.of_reports(reported) if reported else self._creation.of_ended(key.run))
+        elif self.watches.runs.installed:
+            run = self.runs.of_workload(key.uid) or await self._creation.of_workload(key.observed)
+        else:
+            return  # every workload is reported again when the definition is served again
+        if run is None:
+            return
+        if run.finished:
+            self._ended.add(run, now_s=asyncio.get_running_loop().time())
+        self.queue.add(run.key)
+
+    def _is_postponed(self, run: Run, status: MLRunStatus) -> bool:
+        """Return whether the status is written later, and add the key for then."""
+        if not is_urgent(run.status, status):
+            delay_s = run.written_s + UPDATE_INTERVAL_S - asyncio.get_running_loop().time()
+        else:
+            delay_s = 0.0
+        if delay_s <= 0 and (run.status.phase is not status.phase or not self.queue.has_news):
+            return False
+        self.queue.add_after(run.key, max(delay_s, 0.0))  # changes of a phase may be among the news
+        return True
+
+    async def _write(self, run: Run, status: MLRunStatus) -> None:
+        before = run.status.phase
+        try:
+            await self._writer.write(run, status)
+        except NotFound:
+            self.forget(run)
+            return
+        except Conflict:
+            if run.finished:  # no watch delivers a newer version of it
+                with suppress(ClusterError):
+                    await self._writer.refresh(run)
+            raise
+        run.written_s = asyncio.get_running_loop().time()
+        if before is not run.status.phase and run.finished and run.workload is not None:
+            self.runs.note_end(run)
+            self._ended.add(run, now_s=run.written_s)
+
+    def forget(self, run: Run) -> None:
+        """Forget a run; a workload that goes on without an object gets another one."""
+        self.queue.drop(run.key)
+        self.runs.remove(run)
+        self.watches.pods.forget(run.pods_key)
+        if run.kind is None or run.observed is None or run.finished:
+            return
+        workload = self.watches.workloads.find(run.kind, run.meta.namespace, run.observed.name)
+        if workload is not None:
+            self.queue.add(WorkloadKey(workload.uid, workload))

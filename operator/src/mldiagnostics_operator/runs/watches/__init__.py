@@ -1,0 +1,1 @@
+"""The watches of runs and of all that shows how they go."""

@@ -1,0 +1,1 @@
+"""Events of a job: their model, payloads and clocks."""

@@ -1,0 +1,1 @@
+"""Recorders: the events of a job into its log."""

@@ -1,0 +1,1 @@
+"""Snapshots of histories, stored between processes."""

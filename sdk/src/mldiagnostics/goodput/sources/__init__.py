@@ -1,1 +1,0 @@
-"""Sources of events that the program does not record itself."""

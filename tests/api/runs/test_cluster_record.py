@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics.goodput.report.cluster_record import ClusterRecord
+from mldiagnostics_api.runs.artifacts import record_names_run
+from mldiagnostics_api.runs.cluster_record import MAX_RECORDED, cluster_record, merged_record
+from mldiagnostics_api.v1alpha1 import MLRunStatus, RunAttempt, RunStartUp
+
+CREATED = datetime(2026, 4, 24, 3, 4, 5, tzinfo=UTC)
+RUN = "f" * 64
+
+
+def at(seconds: float) -> datetime:
+    return CREATED + timedelta(seconds=seconds)
+
+
+def status(*attempts: RunAttempt) -> MLRunStatus:
+    return MLRunStatus(attempts=list(attempts) or None)
+
+
+def test_a_run_without_start_up_and_causes_has_no_record() -> None:
+    assert cluster_record(RUN, "ml", status()) is None
+    assert cluster_record(RUN, "ml", status(RunAttempt(attempt=0, start_time=CREATED))) is None
+
+
+def test_the_goodput_reports_read_the_record() -> None:
+    milestones = RunStartUp(
+        created_time=CREATED,
+        admitted_time=at(30),
+        scheduled_time=at(40),
+        pulled_time=at(100),
+        started_time=at(101),
+        first_step_time=at(120),
+    )
+    lost = RunAttempt(
+        attempt=0, end_time=at(900), cause="NodeLost", cause_message="node 'n1': is gone", start_up=milestones
+    )
+    starting = RunAttempt(attempt=1, start_up=RunStartUp(created_time=at(900), admitted_time=at(910)))
+    record = ClusterRecord.parse(json.dumps(cluster_record(RUN, "ml", status(lost, starting))).encode())
+    assert record.created == CREATED.timestamp() * 1e6
+    first, second = record.attempts
+    assert (first.ended, first.cause, first.message) == (at(900).timestamp() * 1e6, "node lost", "node 'n1': is gone")
+    assert first.start_up_s == {"queueing": 30, "scheduling": 10, "pull": 60, "startup": 20}
+    assert (second.ended, dict(second.start_up_s)) == (None, {})  # it still starts
+    assert record.start_up_s == first.start_up_s
+    assert record_names_run(cluster_record(RUN, "ml", status(lost)), RUN, "ml", "any")
+
+
+@given(st.lists(st.tuples(st.integers(0, 2000), st.sampled_from(["NodeLost", "Quota"])), max_size=40))
+def test_a_record_keeps_the_attempts_that_left_the_status(ends: list[tuple[int, str]]) -> None:
+    known: dict[int, str] = {}
+    record = merged_record({}, {"v": 1, "runId": RUN, "attempts": []})
+    for number, cause in ends:
+        newer = cluster_record(RUN, "ml", status(RunAttempt(attempt=number, end_time=at(number), cause=cause)))
+        assert newer
+        record = merged_record(record, newer)
+        known[number] = cause
+        assert record["attempts"][-1]["attempt"] == max(known)
+    assert [each["attempt"] for each in record["attempts"]] == sorted(known)[-MAX_RECORDED:]
+
+
+def test_an_interrupted_attempt_keeps_both_its_parts() -> None:
+    first = RunAttempt(attempt=0, start_time=at(0))
+    ended = first.model_copy(update={"end_time": at(50), "cause": "Preemption"})
+    resumed = RunAttempt(attempt=0, start_time=at(90), end_time=at(100), cause="NodeLost")
+    record = merged_record({}, {"v": 1, "runId": RUN, "attempts": [{"attempt": 0}]})  # of an operator before
+    for attempts in ((ended,), (ended, resumed), (resumed,)):
+        newer = cluster_record(RUN, "ml", status(*attempts))
+        assert newer
+        record = merged_record(record, newer)
+    parsed = ClusterRecord.parse(json.dumps(record).encode())
+    assert [attempt.cause for attempt in parsed.attempts] == ["preemption", "node lost"]
+
+
+def test_the_record_of_another_run_is_not_merged() -> None:
+    newer = {"v": 1, "runId": RUN, "attempts": []}
+    assert merged_record({"v": 1, "runId": "other", "attempts": [{"attempt": 0}]}, newer) == newer
+    assert merged_record({"v": 2, "runId": RUN, "attempts": [{"attempt": 0}]}, newer) == newer

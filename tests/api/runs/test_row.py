@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics_api.runs.row import attempts_of, run_row_of, sessions_of
+
+FIELDS = ["metadata", "spec", "status", "runId", "attempts", "startTime", "profileSessions", "hosts", "configs", "user"]
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=5),
+)
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS), VALUES))
+def test_an_object_of_another_version_is_a_row_with_unknown_values(body: dict[str, Any]) -> None:
+    row = run_row_of(body)
+    assert row.phase == "Pending"
+    row.to_json()
+    assert all(attempt.to_json() for attempt in attempts_of(body, row))
+    assert all(session.to_json() for session in sessions_of(body))
+
+
+def test_the_directory_of_a_run_is_that_of_its_storage_or_of_a_capture_below_the_default_root() -> None:
+    def directory(spec: dict[str, Any], *captured: str) -> str:
+        sessions = [{"id": str(number), "directory": each} for number, each in enumerate(captured)]
+        return run_row_of(
+            {"metadata": {}, "spec": {"runId": "r", **spec}, "status": {"profileSessions": sessions}}
+        ).directory
+
+    assert directory({"storageLocation": "gs://a/"}, "gs://b/r") == "gs://a/r"
+    assert directory({}, "gs://b/r", "gs://elsewhere") == "gs://b/r"
+    assert directory({}, "gs://one", "gs://two") == "gs://two"
+    assert directory({}) == ""

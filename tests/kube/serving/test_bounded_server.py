@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+import asyncio
+import ssl
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from aiohttp import web
+from cluster.certificates import make_certificates
+from mldiagnostics_kube.serving.bounded_server import BoundedServer, Bounds
+from mldiagnostics_kube.serving.connections import HEAD_LINE_BYTES, HEAD_LINES, ConnectionTimes
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+DEADLINE_S = 60.0
+LARGE = 2**20
+SMALL = 2**10
+
+
+class Client:
+    """A raw connection, on which a test does what HTTP clients do not."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    async def send(self, data: bytes) -> None:
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def post(self, size: int, body: bytes = b"") -> None:
+        """Send the head of a request with a body of a size, and a part of the body."""
+        await self.send(f"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\n\r\n".encode() + body)
+
+    async def status(self) -> int:
+        """Return the status of the next response; 0 if the connection is closed before."""
+        async with asyncio.timeout(DEADLINE_S):
+            try:
+                head = await self._reader.readuntil(b"\r\n\r\n")
+                length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+                await self._reader.readexactly(length)
+            except (asyncio.IncompleteReadError, ConnectionError):
+                return 0
+            return int(head.split()[1])
+
+    async def is_closed(self) -> bool:
+        """Wait until the server has closed the connection."""
+        async with asyncio.timeout(DEADLINE_S):
+            try:
+                while await self._reader.read(2**16):
+                    pass
+            except ConnectionError:
+                pass
+        return True
+
+    async def aclose(self) -> None:
+        self._writer.transport.abort()
+        await asyncio.sleep(0)
+
+
+class Served:
+    """A server that answers bodies once `release` is set; a path of `/page` is answered at once."""
+
+    def __init__(self, stack: AsyncExitStack, bounds: Bounds) -> None:
+        self._stack = stack
+        self.rejected: list[str] = []
+        self.closed: list[str] = []
+        self.release = asyncio.Event()
+        self.release.set()
+        self.server = BoundedServer(self._route, bounds, rejected=self.rejected.append, closed=self.closed.append)
+        self.port = 0
+        self.tls: ssl.SSLContext | None = None
+
+    def _route(self, request: web.BaseRequest) -> Any:
+        return web.Response(text="page") if request.path == "/page" else self._answer
+
+    async def _answer(self, body: bytes) -> web.Response:
+        await self.release.wait()
+        return web.Response(text=str(len(body)))
+
+    async def client(self) -> Client:
+        client = Client(*await asyncio.open_connection("127.0.0.1", self.port, ssl=self.tls))
+        self._stack.push_async_callback(client.aclose)
+        return client
+
+    async def until_in_flight(self, requests: int) -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            while self.server.in_flight != requests:  # noqa: ASYNC110 - the number is polled
+                await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def served(
+    server_tls: ssl.SSLContext | None = None, *, tls: ssl.SSLContext | None = None, **bounds: Any
+) -> AsyncIterator[Served]:
+    """Serve with small bounds."""
+    usual = {"connections": 8, "body_bytes": LARGE, "small_bytes": SMALL, "large_bytes": LARGE, "read_s": DEADLINE_S}
+    async with AsyncExitStack() as stack:
+        it = Served(stack, Bounds(**(usual | bounds)))
+        it.tls = tls
+        it.port = await stack.enter_async_context(it.server.serving(0, server_tls))
+        yield it
+
+
+@pytest.fixture
+def contexts(tmp_path: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """TLS contexts of a server and of its clients."""
+    files = make_certificates(tmp_path, hosts=["127.0.0.1"])
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server.load_cert_chain(files.certificate("apiserver"), files.key("apiserver"))
+    return server, ssl.create_default_context(cafile=files.ca)
+
+
+async def test_idle_clients_over_tls_give_way_to_one_that_sends(
+    contexts: tuple[ssl.SSLContext, ssl.SSLContext],
+) -> None:
+    async with served(contexts[0], tls=contexts[1], connections=4) as it:
+        used = await it.client()
+        await used.post(2, b"ab")
+        assert await used.status() == 200
+        idle = [await it.client() for _ in range(20)]
+        sender = await it.client()
+        await sender.post(2, b"ab")
+        assert await sender.status() == 200
+        assert all([await client.is_closed() for client in (used, *idle[:17])])
+        assert set(it.closed) == {"TooMany"}
+
+
+PATIENT = ConnectionTimes(young_s=DEADLINE_S, burst_s=DEADLINE_S, first_request_s=DEADLINE_S)
+
+
+async def test_a_burst_waits_until_young_connections_have_sent_their_requests() -> None:
+    async with served(connections=4, times=PATIENT) as it:
+        first = [await it.client() for _ in range(4)]
+        await first[3].post(1, b"x")
+        assert await first[3].status() == 200
+        later = [await it.client() for _ in range(8)]
+        answers = [asyncio.create_task(answered(client)) for client in later]
+        assert await answers[0] == 200, "an idle connection gives way"
+        for client in first[:3]:
+            await client.post(1, b"x")
+            assert await client.status() == 200, "a young connection does not"
+        assert await asyncio.gather(*answers) == [200] * 8
+
+
+async def answered(client: Client) -> int:
+    await client.post(1, b"x")
+    return await client.status()
+
+
+async def test_a_burst_waits_for_requests_in_flight() -> None:
+    async with served(connections=2, times=PATIENT) as it:
+        it.release.clear()
+        clients = [await it.client() for _ in range(6)]
+        answers = [asyncio.create_task(answered(client)) for client in clients]
+        await it.until_in_flight(2)
+        it.release.set()
+        assert await asyncio.gather(*answers) == [200] * 6
+
+
+async def test_in_a_flood_the_oldest_gives_way_at_once() -> None:
+    async with served(connections=2, times=replace(PATIENT, burst_s=0.0)) as it:
+        oldest, other = [await it.client() for _ in range(2)]
+        newest = await it.client()
+        assert await oldest.is_closed()
+        assert [await answered(client) for client in (newest, other)] == [200, 200]
+        assert it.closed == ["TooMany"]
+
+
+async def test_requests_in_flight_are_never_closed_for_others() -> None:
+    async with served(connections=2) as it:
+        it.release.clear()
+        running = [await it.client() for _ in range(2)]
+        for client in running:
+            await client.post(2, b"ab")
+        await it.until_in_flight(2)
+        assert await (await it.client()).is_closed()
+        it.release.set()
+        assert [await client.status() for client in running] == [200, 200]
+        assert it.closed == ["TooMany"]
+
+
+async def test_clients_that_do_not_finish_their_first_request_are_closed(
+    contexts: tuple[ssl.SSLContext, ssl.SSLContext],
+) -> None:
+    times = ConnectionTimes(first_request_s=0.1)
+    async with served(contexts[0], times=times) as it:
+        no_handshake, half_a_handshake = await it.client(), await it.client()
+        await half_a_handshake.send(b"\x16\x03\x01")
+        it.tls = contexts[1]
+        half_a_head = await it.client()
+        await half_a_head.send(b"POST / HTTP/1.1\r\n")
+        assert all([await client.is_closed() for client in (no_handshake, half_a_handshake, half_a_head)])
+
+
+async def test_idle_clients_are_closed_after_a_time() -> None:
+    async with served(times=ConnectionTimes(idle_s=0.1)) as it:
+        client = await it.client()
+        await client.post(2, b"ab")
+        assert await client.status() == 200
+        assert await client.is_closed()
+        assert it.closed == ["TimedOut"]
+
+
+async def test_a_declared_length_costs_nothing() -> None:
+    async with served() as it:
+        for _ in range(5):
+            await (await it.client()).post(LARGE)
+        await it.until_in_flight(5)
+        sender = await it.client()
+        await sender.post(LARGE, b"x" * LARGE)
+        assert await sender.status() == 200
+        assert it.rejected == []
+
+
+async def test_a_slow_large_body_gives_way_to_a_new_one() -> None:
+    async with served() as it:
+        slow, sender = await it.client(), await it.client()
+        await slow.post(LARGE, b"x" * (LARGE - 1))
+        async with asyncio.timeout(DEADLINE_S):
+            while it.server.large_bytes < LARGE - 1:  # noqa: ASYNC110 - the number is polled
+                await asyncio.sleep(0.01)
+        await sender.post(LARGE, b"x" * LARGE)
+        assert await sender.status() == 200
+        assert await slow.is_closed()
+        assert it.rejected == ["Busy"]
+        assert it.server.large_bytes == 0
+
+
+async def test_small_bodies_do_not_wait_for_large_ones() -> None:
+    async with served() as it:
+        it.release.clear()
+        first, second = await it.client(), await it.client()
+        await first.post(LARGE, b"x" * LARGE)
+        async with asyncio.timeout(DEADLINE_S):
+            while it.server.large_bytes < LARGE:  # noqa: ASYNC110 - the number is polled
+                await asyncio.sleep(0.01)
+        await second.post(LARGE, b"x" * LARGE)
+        assert await second.status() == 429
+        assert it.rejected == ["Busy"]
+        small = await it.client()
+        await small.post(SMALL, b"x" * SMALL)
+        it.release.set()
+        assert [await client.status() for client in (first, small)] == [200, 200]
+        assert it.rejected == ["Busy"]
+
+
+async def test_a_malformed_body_is_rejected_and_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async with served(read_s=0.1) as it:
+        client = await it.client()
+        await client.send(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nno chunk\r\n")
+        assert await client.status() in (400, 408)
+        assert await client.is_closed()
+    assert caplog.text == ""
+
+
+async def test_a_request_whose_client_has_gone_is_cancelled() -> None:
+    async with served() as it:
+        it.release.clear()
+        client = await it.client()
+        await client.post(2, b"ab")
+        await it.until_in_flight(1)
+        await client.aclose()
+        await it.until_in_flight(0)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /page HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 2 * HEAD_LINE_BYTES,
+        b"GET /" + b"x" * 2 * HEAD_LINE_BYTES,
+        b"GET /page HTTP/1.1\r\nHost: x\r\n" + b"X: y\r\n" * 2 * HEAD_LINES,
+        b"\x16\x03\x01\x02\x00\x01\x00",
+    ],
+    ids=["a long line", "a long path", "many lines", "not HTTP"],
+)
+async def test_an_invalid_head_closes_the_connection_and_is_not_logged(
+    head: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with served() as it:
+        client = await it.client()
+        await client.send(head + b"\r\n\r\n")
+        assert await client.status() == 400
+        assert await client.is_closed()
+        good = await it.client()
+        await good.send(b"GET /page HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert await good.status() == 200
+    assert caplog.text == ""
+
+
+async def test_pipelined_requests_are_answered_one_by_one() -> None:
+    async with served() as it:
+        client = await it.client()
+        await client.send(b"GET /page HTTP/1.1\r\nHost: x\r\n\r\n" * 100)
+        assert {await client.status() for _ in range(100)} == {200}

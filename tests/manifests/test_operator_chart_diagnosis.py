@@ -1,0 +1,107 @@
+"""The Jobs that diagnose captures, as the operator's chart describes them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from mldiagnostics_api.captures.location import Location
+from mldiagnostics_operator import config
+from mldiagnostics_operator.diagnoses.job import VOLUME, JobTemplate
+from release.parts import COMMAND_LINE, OPERATOR
+from release.render import Object, as_yaml, rendered
+from release.schemas import kubeconform
+from support.cluster.charts import environment, one
+
+NAME = f"{OPERATOR.name}-diagnosis"
+CLAIM: Object = {"volume.claim.enabled": True}
+BUCKETS: Object = {"diagnosis": {"buckets": True}}
+
+
+def document(objects: list[Object]) -> str | None:
+    data = one(objects, "ConfigMap", f"{OPERATOR.name}-policy")["data"]
+    found: str | None = data.get("diagnosis-job.json")
+    return found
+
+
+def job_of(values: Object, location: str = "volume:///ml/trainer") -> Object:
+    """Return the Job of a capture with the template that these values make."""
+    content = document(rendered(OPERATOR, values))
+    assert content is not None
+    template = JobTemplate.parse(content)
+    assert template.obstacle(Location.parse(location)) == ""
+    return template.manifest("uid-1", Location.parse(location), "slow-1")
+
+
+@pytest.mark.parametrize(
+    ("values", "diagnoses"),
+    [
+        ({}, False),  # the volume belongs to the operator's pod
+        (CLAIM, True),
+        ({"volume.existingClaim": "profiles"}, True),
+        (BUCKETS, True),
+        ({**CLAIM, "diagnosis": {"enabled": False}}, False),
+    ],
+    ids=str,
+)
+def test_jobs_are_made_where_they_can_read_traces(values: Object, diagnoses: bool) -> None:
+    objects = rendered(OPERATOR, values)
+    assert ("MLDIAG_DIAGNOSIS_JOB_FILE" in environment(objects, OPERATOR)) == diagnoses
+    assert (document(objects) is not None) == diagnoses
+    kinds = {item["kind"] for item in objects if item["metadata"]["name"] == NAME}
+    assert kinds == ({"ServiceAccount", "NetworkPolicy", "Role", "RoleBinding"} if diagnoses else set())
+
+
+def test_a_job_has_no_right_no_token_and_bounds() -> None:
+    job = job_of(CLAIM)
+    pod = job["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    assert pod["serviceAccountName"] == NAME
+    assert pod["automountServiceAccountToken"] is False
+    assert (pod["securityContext"]["runAsNonRoot"], pod["securityContext"]["seccompProfile"]) == (
+        True,
+        {"type": "RuntimeDefault"},
+    )
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert container["image"] == COMMAND_LINE.default_image
+    assert container["command"] == ["python", "-m", "mldiagnostics_diagnosis"]
+    assert {"cpu", "memory", "ephemeral-storage"} <= container["resources"]["limits"].keys()
+    assert job["spec"]["activeDeadlineSeconds"] > 0
+    mounts = {mount["name"]: mount.get("subPath") for mount in container["volumeMounts"]}
+    assert mounts == {"tmp": None, VOLUME: "ml/trainer/plugins/profile/slow-1"}
+    job["metadata"]["namespace"] = "default"
+    assert kubeconform(as_yaml([job]), ()) == ""
+
+
+@pytest.mark.parametrize(("values", "egress"), [(CLAIM, None), ({**CLAIM, **BUCKETS}, {53, 80, 443, 988})], ids=str)
+def test_a_job_reaches_nothing_but_buckets(values: Object, egress: set[int] | None) -> None:
+    objects = rendered(OPERATOR, values)
+    policy: dict[str, Any] = one(objects, "NetworkPolicy", NAME)["spec"]
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    assert "ingress" not in policy
+    found = policy.get("egress")
+    ports = None if found is None else {port["port"] for rule in found for port in rule["ports"]}
+    assert ports == egress
+    selector = policy["podSelector"]["matchLabels"].items()
+    assert selector <= job_of(values)["spec"]["template"]["metadata"]["labels"].items()
+
+
+def test_a_job_runs_where_the_operator_does_if_one_node_mounts_the_claim() -> None:
+    one_node = job_of({**CLAIM, "volume.claim.accessModes": ["ReadWriteOnce"]})["spec"]["template"]["spec"]
+    [term] = one_node["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert term["labelSelector"]["matchLabels"]["app.kubernetes.io/name"] == OPERATOR.name
+    assert "affinity" not in job_of(CLAIM)["spec"]["template"]["spec"]
+
+
+def test_the_operator_reads_the_template_at_its_start(tmp_path: Any) -> None:
+    content = document(rendered(OPERATOR, CLAIM))
+    assert content is not None
+    (tmp_path / "job.json").write_text(content)
+    settings = config.load({"MLDIAG_DIAGNOSIS_JOB_FILE": str(tmp_path / "job.json"), "POD_IP": "10.0.0.1"})
+    assert settings.diagnosis_job == JobTemplate.parse(content)
+    assert json.loads(content)["readsBuckets"] is False

@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mldiagnostics.goodput.events import packing
+from mldiagnostics.goodput.events.event import Event, EventCode
+from mldiagnostics.runs import goodput
+from mldiagnostics_api.names import RUN_LABEL
+from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_kube.client.apiserver import path_to
+from mldiagnostics_kube.process.clock import utc_now
+from mldiagnostics_operator.control_plane import limits
+from mldiagnostics_operator.runs.watches.pod_watches import PodWatches
+from support.cluster.control_planes import make_account, serving
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mldiagnostics_kube.client.api_client import ApiClient
+    from support.cluster.control_planes import Running
+
+pytestmark = pytest.mark.apiserver
+
+START = 1_790_000_000
+
+
+def steps(count: int) -> list[Event]:
+    """A job of steps of a second, with ten seconds of start-up."""
+    made = [Event(START * 1_000_000, EventCode.JOB_START)]
+    for step in range(count):
+        moment = (START + 10 + step) * 1_000_000
+        made += [Event(moment, EventCode.STEP_START, step), Event(moment + 999_999, EventCode.STEP_END, step)]
+    return made
+
+
+async def test_a_run_is_reported_persisted_and_accounted(plane: Running, tmp_path: Path) -> None:
+    client = await plane.reporter()
+    events = {"first": 0, "items": packing.pack(steps(20))}
+    first = await client.report(events=events, progress={"step": 19}, metrics={"loss": 0.5})
+    assert (first.status, first.body["intervalSeconds"]) == (200, 10)
+    last = await client.report(events=events, phase="Completed")
+    assert last.body["persistedSequence"] == 2  # the answer to a final report waits for the journal
+    assert last.body["persistedEvents"] == 41
+    run = await plane.until(client.run, lambda run: run.goodput)
+    [host] = run.hosts
+    assert (run.phase, host.pod, host.node, host.rank) == ("Completed", "trainer-0", "node-1", 0)
+    assert run.goodput is not None
+    report = goodput(str(tmp_path / "volume/runs" / client.run / "reported"), now=run.goodput.as_of)
+    assert report is not None
+    assert run.goodput.goodput == pytest.approx(report.cumulative.goodput)
+    assert run.goodput.unproductive == pytest.approx(report.cumulative.unproductive_s)
+    assert run.goodput.last_step == 19
+
+
+async def test_only_the_own_run_is_written(plane: Running, admin: ApiClient, namespace: str) -> None:
+    mine, other = await plane.reporter("mine-0"), await plane.reporter("other-0")
+    forged = await mine.report(run=other.run)
+    assert (forged.status, plane.view(other.run)) == (403, None)
+    assert "belongs to run" in forged.body["error"]
+    assert mine.run in forged.body["error"]
+    assert (await mine.report(run="UPPER")).status == 404
+    account = await plane.token(account="trainer")
+    for run in ("by-hand", "a" * 64):
+        assert (await mine.report(run=run, token=account)).status == 200
+    assert (await mine.report(run="by-hand")).status == 403
+    await make_account(admin, namespace, "eve")
+    stolen = await mine.report(run="by-hand", token=await plane.token(account="eve"))
+    assert (stolen.status, "another client" in stolen.body["error"]) == (403, True)
+    assert plane.view("by-hand") is not None
+
+
+async def test_tokens_of_others_are_rejected(plane: Running, admin: ApiClient, namespace: str) -> None:
+    client = await plane.reporter()
+    wrong = await client.report(token=await plane.token(audience="another"))
+    assert (wrong.status, wrong.headers["WWW-Authenticate"]) == (401, "Bearer")
+    assert "--audience=mldiagnostics" in wrong.body["error"]
+    header, payload, _ = client.token.split(".")
+    for token in ("", "x", "\xe4", "x" * 4000, f"{header}.{payload}.AAAA"):
+        assert (await client.report(token=token)).status == 401
+    reviews = plane.value("lookups_total", kind="tokenreview")
+    for _ in range(3):
+        assert (await client.report(token="x")).status == 401
+        assert (await client.report()).status == 200
+    # Rejections and senders are cached: three more of each cost one review, for the first valid one.
+    assert plane.value("lookups_total", kind="tokenreview") == reviews + 1
+    pods = path_to("", "v1", "pods", namespace=namespace)
+    uid = (await admin.get(f"{pods}/trainer-0"))["metadata"]["uid"]
+    await plane.remove(f"{pods}/trainer-0")
+    assert (await client.report()).status == 200  # a pod without the run's label: for at most five minutes
+    plane.plane.pod_gone(uid)
+    assert (await client.report()).status in {401, 403}  # the API server remembers a valid token for ten seconds
+
+
+async def test_the_token_of_a_deleted_pod_is_dropped(plane: Running, namespace: str) -> None:
+    client = await plane.reporter(labels={RUN_LABEL: "any"})
+    watches = PodWatches(plane.cluster, [namespace], lambda _: None, plane.telemetry, is_followed=lambda _: True)
+    with watches.deleted_pods.passed_to(plane.plane.pod_gone, plane.plane.pods_missed):
+        watching = asyncio.create_task(watches.run())
+        assert (await client.report()).status == 200
+        await plane.remove(path_to("", "v1", "pods", namespace=namespace, name="trainer-0"))
+        async with asyncio.timeout(60):
+            while (await client.report()).status == 200:  # noqa: ASYNC110 - asks the server
+                await asyncio.sleep(0.5)  # as a client does, which has a rate
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+
+
+async def test_two_workloads_of_one_name_are_two_runs(plane: Running, namespace: str) -> None:
+    jobs, pods = (path_to(g, "v1", p, namespace=namespace) for g, p in (("batch", "jobs"), ("", "pods")))
+    first = await plane.reporter(owner=await plane.job("trainer"))
+    assert (await first.report()).status == 200
+    await plane.remove(f"{pods}/trainer-0")
+    async with asyncio.timeout(30):
+        while True:  # a run id has the second of the creation
+            await plane.remove(f"{jobs}/trainer")
+            owner = await plane.job("trainer")
+            if plane.run_of(owner) != first.run:
+                break
+    second = await plane.reporter(owner=owner)
+    assert (await second.report()).status == 200
+    assert (await second.report(run=first.run)).status == 403
+
+
+async def test_a_workload_that_is_deleted_at_once_has_no_run(plane: Running, namespace: str) -> None:
+    client = await plane.reporter(owner=await plane.job("brief"))
+    await plane.remove(path_to("batch", "v1", "jobs", namespace=namespace, name="brief"))
+    late = await client.report()
+    assert (late.status, "was deleted" in late.body["error"]) == (403, True)
+    assert plane.view(client.run) is None
+
+
+@pytest.mark.parametrize("ahead_s", [-86_400, 86_400])
+async def test_the_clock_of_a_host_decides_nothing(plane: Running, ahead_s: int) -> None:
+    client = await plane.reporter()
+    before = utc_now().timestamp()
+    await client.persisted(sent=before + ahead_s, progress={"step": 1, "changed": before + ahead_s})
+    [host] = plane.view(client.run).hosts  # type: ignore[union-attr]
+    assert before <= host.received <= utc_now().timestamp()
+    assert host.clock_ahead == pytest.approx(ahead_s, abs=host.received - before + 1)
+
+
+async def test_bad_bodies_have_an_answer_and_change_nothing(plane: Running) -> None:
+    client = await plane.reporter()
+    valid = {"v": 1, "incarnation": "00000001", "sequence": 1, "sent": 1.0}
+    deep: Any = []
+    for _ in range(20):
+        deep = [deep]
+    bodies: list[tuple[bytes, str, int]] = [
+        (b"{", "", 400),
+        (b"[]", "", 422),
+        (b"\xff", "", 400),
+        (b"not gzip", "gzip", 400),
+        (gzip.compress(b"{}" * 100)[:-10], "gzip", 400),
+        (gzip.compress(b" " * 2**26), "gzip", 413),
+        (gzip.compress(b"[" * 300_000), "gzip", 422),
+        (gzip.compress(b'{"metrics":' + b"[" * 300_000), "gzip", 400),
+        (b"{}", "br", 415),
+        (json.dumps(valid | {"metrics": {"a": deep}}).encode(), "", 400),
+        (b"[" * 5000, "", 422),
+        (json.dumps(valid | {"sequence": -1}).encode(), "", 422),
+        (json.dumps(valid | {"events": {"items": [{"a": 1}]}}).encode(), "", 422),
+        (b"x" * (2**20 + 1), "", 413),
+    ]
+    for content, encoding, status in bodies:
+        answer = await client.post(content, encoding=encoding)
+        assert (answer.status, bool(answer.body["error"])) == (status, True), content[:50]
+    assert plane.view(client.run) is None
+
+
+async def test_a_flood_of_one_pod_is_slowed_and_others_are_served(
+    cluster: ApiClient, namespace: str, tmp_path: Path
+) -> None:
+    """The clock stands still: however slow the machine is, no client may repeat a request."""
+    await make_account(cluster, namespace)
+    now = utc_now().timestamp()
+    async with serving(cluster, namespace, tmp_path, clock=lambda: now) as plane:
+        noisy, quiet = await plane.reporter("noisy-0"), await plane.reporter("quiet-0")
+        for client in (noisy, quiet):  # both senders are known from now on
+            assert (await client.report()).status == 200
+        answers = await asyncio.gather(*(noisy.report() for _ in range(limits.REPORTS_BURST + 40)))
+        refused = [each for each in answers if each.status == 429]
+        assert {each.status for each in answers} == {200, 429}
+        assert all(int(each.headers["Retry-After"]) >= 1 for each in refused)
+        assert (await quiet.report()).status == 200
+        unknown = await asyncio.gather(*(noisy.report(token=f"x{number}") for number in range(50)))
+        assert {each.status for each in unknown} <= {401, 503}
+        assert (await quiet.report()).status == 200
+
+
+async def test_the_journal_carries_a_run_over_to_the_next_leader(
+    cluster: ApiClient, namespace: str, tmp_path: Path
+) -> None:
+    await make_account(cluster, namespace)
+    everything = steps(50)
+    async with serving(cluster, namespace, tmp_path) as first:
+        client = await first.reporter()
+        await client.report(events={"first": 0, "items": packing.pack(everything[:60])}, configs={"user": {"lr": 1}})
+        answer = await client.persisted(events={"first": 0, "items": packing.pack(everything[:60])})
+        assert answer["persistedEvents"] == 60
+    async with serving(cluster, namespace, tmp_path) as second:
+        await second.plane.recall(RunKey(namespace, client.run))
+        run = second.view(client.run)
+        assert run is not None
+        assert (run.configs.sections["user"], len(run.hosts)) == ({"lr": "1"}, 1)
+        client.url, client.session = second.url, second.session
+        answer = await client.persisted(events={"first": 60, "items": packing.pack(everything[60:])})
+        assert answer["persistedEvents"] == len(everything)
+        run = await second.until(client.run, lambda run: run.goodput and run.goodput.last_step == 49)
+        assert run.goodput is not None
+        assert run.goodput.attempts == 1
+
+
+async def test_nothing_is_acknowledged_that_cannot_be_persisted(
+    cluster: ApiClient, namespace: str, tmp_path: Path
+) -> None:
+    await make_account(cluster, namespace)
+    async with serving(cluster, namespace, tmp_path) as plane:
+        client, cold = await plane.reporter("warm-0"), await plane.reporter("cold-0")
+        await client.persisted()
+        volume = tmp_path / "volume"
+        volume.rename(tmp_path / "away")
+        volume.write_text("a file is not a directory")
+        known = (await client.report()).body["persistedSequence"]
+        answer = await client.report(phase="Failed")
+        assert (answer.status, answer.body["persistedSequence"]) == (200, known)
+        refused = await cold.report()  # its journal may have more than this client sends
+        assert (refused.status, refused.headers["Retry-After"]) == (503, "5")
+        assert plane.value("journal_writes_total", result="failed") > 0
+        volume.unlink()
+        (tmp_path / "away").rename(volume)
+        assert (await client.report(phase="Failed")).body["persistedSequence"] == client.sequence
+        assert (await cold.report()).status == 200
+
+
+async def test_reports_wait_for_an_api_server_that_is_away(plane: Running) -> None:
+    known, fresh = await plane.reporter("known-0"), await plane.reporter("fresh-0")
+    assert (await known.report()).status == 200
+    server = plane.cluster.access.server
+    object.__setattr__(plane.cluster.access, "server", "https://127.0.0.1:9")
+    assert (await known.report()).status == 200
+    refused = await fresh.report()
+    assert (refused.status, refused.headers["Retry-After"]) == (503, "5")
+    object.__setattr__(plane.cluster.access, "server", server)
+    assert (await fresh.report()).status == 200

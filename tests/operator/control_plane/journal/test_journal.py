@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics.goodput.events import packing
+from mldiagnostics.goodput.events.event import Event, EventCode
+from mldiagnostics.goodput.events.packing import ClockStep, apply_clock_steps
+from mldiagnostics.goodput.ledger.history import History
+from mldiagnostics.goodput.log import open_log
+from mldiagnostics_api.captures.location import Location
+from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_kube.process.clock import utc_now
+from mldiagnostics_operator.control_plane.http.intake import misses_events
+from mldiagnostics_operator.control_plane.identity.sender import Sender
+from mldiagnostics_operator.control_plane.journal.journal import Journal
+from mldiagnostics_operator.control_plane.memory.table import ReportTable
+from mldiagnostics_operator.storage import LogDirectory, OpenStores, Storage
+from support.cluster.reports import apply, body_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KEY = RunKey("ml", "a" * 64)
+ROOT = Location.parse("volume:///runs")
+START = 1_790_000_000_000_000
+HOUR = 3_600_000_000
+EVENTS: list[packing.Entry] = [
+    Event(START + at * 1_000_000 + (HOUR if at > 20 else 0), EventCode.STEP_START, at, 0, KEY.run_id)
+    for at in range(40)
+]
+EVENTS.insert(21, ClockStep(HOUR))
+
+
+class Delivery(NamedTuple):
+    """A report of a process to one of two leaders; reports of one process follow each other."""
+
+    leader: int
+    process: int
+    events: int
+    repeated: bool
+    """Whether the process sends it to the other leader too, because the answer takes too long."""
+
+
+class SteppedDirectory(LogDirectory):
+    """A directory whose calls wait for their turn."""
+
+    turns: asyncio.Queue[asyncio.Event]
+
+    async def _call(self, call: Callable[[], Any]) -> Any:
+        turn = asyncio.Event()
+        self.turns.put_nowait(turn)
+        await turn.wait()
+        return call()
+
+
+class SteppedStorage(Storage):
+    def __init__(self, root: Path) -> None:
+        self.stores = OpenStores(root)
+        super().__init__(root, stores=self.stores)
+        self.turns: asyncio.Queue[asyncio.Event] = asyncio.Queue()
+
+    def directory(self, location: Location) -> LogDirectory:
+        made = SteppedDirectory(location, lambda: self.stores.open(location), ThreadPoolExecutor(1))
+        made.turns = self.turns
+        return made
+
+
+class JournalingLeader:
+    def __init__(self, root: Path, name: str) -> None:
+        self.storage = SteppedStorage(root)
+        self.table = ReportTable()
+        self.journal = Journal(self.table, self.storage, ROOT)
+        self.name = name
+
+    async def report(self, process: int, sequence: int, first: int, count: int) -> tuple[int, int]:
+        """Take a report as the endpoint does; return what is acknowledged."""
+        incarnation = f"{process:08x}"
+        document: dict[str, Any] = {"v": 1, "incarnation": incarnation, "sequence": sequence, "sent": 1.0}
+        document["rank"] = process
+        if process == 0:
+            document |= {"run": {"name": "r"}, "events": {"first": first, "items": packing.pack(EVENTS[first:count])}}
+        body = body_of(document)
+        if self.table.owner(KEY) is None or misses_events(self.table, KEY, body):
+            await self.journal.recall(KEY)
+        apply(self.table, KEY, body, Sender("ml", "default", "pod", "uid", "node"), 1.0)
+        await self.journal.flush(KEY)
+        answer = self.table.answer(KEY, incarnation)
+        return answer.persisted_sequence, answer.persisted_events
+
+
+async def settle() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def deliver(
+    leaders: list[JournalingLeader], deliveries: list[Delivery], schedule: list[int]
+) -> Counter[tuple[int, str]]:
+    """Deliver the reports while the calls of both leaders to the storage take turns as scheduled."""
+    sequences, acknowledged, known = Counter[int](), Counter[tuple[int, str]](), 0
+    latest: dict[int, asyncio.Task[None]] = {}
+
+    async def send(delivery: Delivery, before: asyncio.Task[None] | None) -> None:
+        nonlocal known
+        if before:
+            await before
+        sequences[delivery.process] += 1
+        first, known = acknowledged[delivery.process, "events"], min(known + delivery.events, len(EVENTS))
+        report = delivery.process, sequences[delivery.process], first, known
+        others = [1 - delivery.leader] if delivery.repeated else []
+        answers = await asyncio.gather(*(leaders[each].report(*report) for each in (delivery.leader, *others)))
+        for sequence, events in answers:
+            assert events <= known
+            acknowledged[delivery.process, "events"] = max(events, first)
+            acknowledged[delivery.process, "sequence"] = max(sequence, acknowledged[delivery.process, "sequence"])
+
+    for delivery in deliveries:
+        before = latest.get(delivery.process)
+        latest[delivery.process] = asyncio.create_task(send(delivery, before))
+    turns = iter(schedule)
+    while not all(task.done() for task in latest.values()):
+        await settle()
+        waiting = [leader for leader in leaders if not leader.storage.turns.empty()]
+        if waiting:
+            waiting[next(turns, 0) % len(waiting)].storage.turns.get_nowait().set()
+    await asyncio.gather(*latest.values())
+    return acknowledged
+
+
+@given(
+    st.lists(
+        st.builds(Delivery, st.integers(0, 1), st.integers(0, 1), st.integers(1, 8), st.booleans()),
+        min_size=2,
+        max_size=8,
+    ),
+    st.lists(st.integers(0, 1), max_size=80),
+)
+def test_two_leaders_at_a_time_lose_nothing_that_one_acknowledged(
+    deliveries: list[Delivery], schedule: list[int]
+) -> None:
+    async def run() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            leaders = [JournalingLeader(root, name) for name in "ab"]
+            acknowledged = await deliver(leaders, deliveries, schedule)
+            third = Storage(root)
+            table = ReportTable()
+            await Journal(table, third, ROOT).recall(KEY)
+            for process in {delivery.process for delivery in deliveries}:
+                answer = table.answer(KEY, f"{process:08x}")
+                assert answer.persisted_sequence >= acknowledged[process, "sequence"]
+                assert answer.persisted_events >= acknowledged[process, "events"]
+            persisted = table.answer(KEY, f"{0:08x}").persisted_events
+            history, expected = History(), History()
+            if persisted:
+                open_log(str(root / "runs" / KEY.run_id / "reported")).read_new(history, utc_now())
+            for event in apply_clock_steps(EVENTS[:persisted]):
+                expected.add(event)
+            assert history.size == expected.size
+            end = START + 2 * HOUR
+            if persisted:
+                assert history.of(end).account(end) == expected.of(end).account(end)
+            for storage in (third, *(leader.storage for leader in leaders)):
+                storage.close()
+
+    asyncio.run(run())

@@ -1,0 +1,97 @@
+"""The reconciler on a real API server, with the test as its only worker."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mldiagnostics_api.resources import RUNS
+from mldiagnostics_api.v1alpha1 import RunSession
+from mldiagnostics_kube.client.apiserver import path_to
+from mldiagnostics_operator.runs import reconciler
+from mldiagnostics_operator.runs.keys import ObjectKey
+from mldiagnostics_operator.runs.run import run_manifest
+from support.cluster.definitions import install
+from support.cluster.operating import DEADLINE_S
+from support.cluster.run_world import World
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mldiagnostics_kube.client.api_client import ApiClient
+
+pytestmark = pytest.mark.apiserver
+
+
+@pytest.fixture
+async def idle(cluster: ApiClient, namespace: str, tmp_path: Path) -> World:
+    """A controller over a namespace that does not run."""
+    await install(cluster, RUNS)
+    return World.over(cluster, namespace, tmp_path)
+
+
+async def make(idle: World, name: str, **status: Any) -> None:
+    """Make a run with a status, and hand it over as a watch does."""
+    path = path_to(*RUNS.gvr, namespace=idle.ml.name)
+    body = await idle.ml.cluster.create(path, run_manifest(name, idle.ml.name, f"id-{name}"))
+    if status:
+        body = await idle.ml.cluster.patch(f"{path}/{name}/status", {"status": status})
+    idle.controller.handlers.on_run(body)
+
+
+async def statuses(idle: World) -> list[tuple[str, dict[str, Any]]]:
+    """Return names and statuses, in the order of the last writes."""
+    path = path_to(*RUNS.gvr, namespace=idle.ml.name)
+    runs = await idle.ml.cluster.items(path, dict)
+    runs.sort(key=lambda run: int(run["metadata"]["resourceVersion"]))
+    return [(run["metadata"]["name"], run["status"]) for run in runs]
+
+
+async def work(idle: World, *, keys: int) -> None:
+    """Reconcile some keys."""
+    async with asyncio.timeout(DEADLINE_S):
+        for _ in range(keys):
+            key = await idle.controller.reconciler.queue.get()
+            try:
+                await idle.controller.reconciler.reconcile(key)
+            finally:
+                idle.controller.reconciler.queue.done(key)
+
+
+async def test_a_change_of_phase_overtakes_other_changes(idle: World) -> None:
+    for number in range(3):
+        await make(idle, f"run-{number}", phase="Pending", reason="Created")
+    await make(idle, "run-3")
+    await work(idle, keys=7)  # three of them wait for the news of the fourth
+    written = await statuses(idle)
+    assert [name for name, _ in written] == ["run-3", "run-0", "run-1", "run-2"]
+    assert {status["reason"] for _, status in written} == {"NotReported"}
+
+
+async def test_a_change_that_nobody_waits_for_is_written_after_the_interval(
+    idle: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make(idle, "trainer")
+    await work(idle, keys=1)
+    idle.exchange.note_sessions(idle.ml.name, {"id-trainer": RunSession(id="s", state="Running")})
+    await work(idle, keys=1)
+    [(_, status)] = await statuses(idle)
+    assert "profileSessions" not in status
+    monkeypatch.setattr(reconciler, "UPDATE_INTERVAL_S", 0.0)
+    idle.controller.reconciler.queue.add(ObjectKey(idle.ml.name, "trainer"))
+    await work(idle, keys=1)
+    [(_, status)] = await statuses(idle)
+    assert [session["id"] for session in status["profileSessions"]] == ["s"]
+
+
+async def test_a_status_that_another_process_changed_is_decided_again(idle: World) -> None:
+    await make(idle, "trainer")
+    path = path_to(*RUNS.gvr, namespace=idle.ml.name, name="trainer")
+    newer = await idle.ml.cluster.patch(f"{path}/status", {"status": {"phase": "Active", "reason": "Running"}})
+    with pytest.raises(reconciler.Conflict):
+        await work(idle, keys=1)
+    idle.controller.handlers.on_run(newer)
+    await work(idle, keys=1)
+    [(_, status)] = await statuses(idle)
+    assert status["reason"] == "NotReported"

@@ -1,0 +1,189 @@
+"""A control plane over HTTPS that answers by the contract, and misbehaves on request."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import ssl
+import struct
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from mldiagnostics.goodput.events.packing import apply_clock_steps, unpack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from mldiagnostics.goodput.events.event import Event
+    from mldiagnostics.goodput.events.packing import Entry
+
+TOKEN = "token-of-the-pod"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer in place of the usual one; without a status the connection is reset."""
+
+    status: int | None = None
+    content: bytes = b'{"error": "of the test"}'
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class ReportServer:
+    """Everything that SDKs have reported."""
+
+    url: str
+    ca: str
+    token_file: Path
+    interval_s: float = 1
+    token: str = TOKEN
+    reports: list[dict[str, Any]] = field(default_factory=list)
+    """Accepted reports."""
+    refused: list[int | None] = field(default_factory=list)
+    compressed: list[int] = field(default_factory=list)
+    """Sizes of the accepted reports."""
+    answers: list[Answer | None] = field(default_factory=list)
+    """The next answers; None stands for the usual one."""
+    persists: bool = True
+    """Whether accepted reports are persisted."""
+    lost_events: int = 0
+    """How many of the persisted events the next answer forgets."""
+    entries: dict[str, list[Entry]] = field(default_factory=dict)
+    connections: int = 0
+    _condition: threading.Condition = field(default_factory=threading.Condition)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Environment of a program that reports here."""
+        return {
+            "MLDIAG_CONTROL_PLANE_URL": self.url,
+            "MLDIAG_CONTROL_PLANE_CA": self.ca,
+            "MLDIAG_CONTROL_PLANE_TOKEN_FILE": str(self.token_file),
+        }
+
+    def events(self) -> list[Event]:
+        """Return the goodput events of all incarnations."""
+        return [event for entries in self.entries.values() for event in apply_clock_steps(entries)]
+
+    def take(self, handler: BaseHTTPRequestHandler) -> Answer:
+        """Return the answer to a request, by the contract."""
+        packed = handler.rfile.read(int(handler.headers["Content-Length"]))
+        with self._condition:
+            answer = self.answers.pop(0) if self.answers else None
+            if answer is not None:
+                self.refused.append(answer.status)
+                return answer
+            if handler.headers["Authorization"] != f"Bearer {self.token}":
+                self.refused.append(401)
+                return Answer(401)
+            report = json.loads(gzip.decompress(packed))
+            self.reports.append(report | {"path": handler.path})
+            self.compressed.append(len(packed))
+            return Answer(200, json.dumps(self._acknowledge(report)).encode())
+
+    def _acknowledge(self, report: dict[str, Any]) -> dict[str, Any]:
+        known = self.entries.setdefault(report["incarnation"], [])
+        events = report.get("events", {"first": 0, "items": []})
+        assert events["first"] <= len(known), "a gap in the events"
+        known[events["first"] :] = unpack(events["items"])
+        if 0 < self.lost_events < len(known):
+            del known[len(known) - self.lost_events :]
+            self.lost_events = 0
+        return {
+            "persistedSequence": report["sequence"] if self.persists else 0,
+            "persistedEvents": len(known) if self.persists else 0,
+            "intervalSeconds": self.interval_s,
+        }
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    plane: ClassVar[ReportServer]
+
+    def setup(self) -> None:  # type: ignore[explicit-override]
+        super().setup()
+        self.plane.connections += 1
+
+    def do_POST(self) -> None:
+        answer = self.plane.take(self)
+        if answer.status is None:
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.close_connection = True
+            self.connection.close()
+            return
+        self.send_response(answer.status)
+        for name, value in {"Content-Length": str(len(answer.content)), **answer.headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(answer.content)
+
+    def log_message(self, *_: object) -> None:  # type: ignore[explicit-override]
+        pass
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:  # type: ignore[explicit-override]
+        """Ignore clients that hang up or do not trust the certificate."""
+
+
+@contextmanager
+def report_server(folder: Path, *, host: str = "127.0.0.1", tls: bool = True, port: int = 0) -> Iterator[ReportServer]:
+    """Serve a control plane; its certificate is for `host`."""
+    folder.mkdir(exist_ok=True)
+    token_file = folder / "token"
+    token_file.write_text(TOKEN)
+    certificate, key = folder / "ca.crt", folder / "tls.key"
+    _write_certificate(certificate, key, host)
+
+    class Handler(_Handler):
+        """A handler of this server."""
+
+    with _Server(("127.0.0.1", port), Handler) as server:
+        scheme = "https" if tls else "http"
+        Handler.plane = plane = ReportServer(f"{scheme}://127.0.0.1:{server.server_port}", str(certificate), token_file)
+        if tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate, key)
+            server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield plane
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def _write_certificate(certificate: Path, key: Path, host: str) -> None:
+    """Write a certificate that is its own authority; the SDK's tests run on Python 3.10, those of clusters do not."""
+    private = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "mldiagnostics-test")])
+    alternative = x509.DNSName(host) if host.isalpha() else x509.IPAddress(ip_address(host))
+    now = datetime.now(timezone.utc)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(private.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([alternative]), critical=False)
+        .sign(private, hashes.SHA256())
+    )
+    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    key.write_bytes(private.private_bytes(encoding, form, serialization.NoEncryption()))

@@ -1,0 +1,55 @@
+"""The diagnosis of a session with the phases and arrivals of its hosts, for one picture; pure."""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from mldiagnostics_view.limits import MAX_HEAT_CELLS, MAX_LISTED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mldiagnostics.findings import Diagnosis
+    from mldiagnostics_diagnosis.summary import HostSummary, Steps
+
+__all__ = ["session_diagnosis"]
+
+
+def session_diagnosis(diagnosis: Diagnosis, summaries: Sequence[HostSummary]) -> dict[str, Any]:
+    """Return the findings, and the hosts that are in step: their phases and when they arrive.
+
+    Args:
+        diagnosis: Findings about the session.
+        summaries: Summaries of its hosts. Those without steps have no part in the picture.
+    """
+    hosts = [(summary.host, summary.steps) for summary in summaries if summary.steps and summary.steps.numbers]
+    hosts = sorted(hosts, key=lambda host: host[0])[:MAX_LISTED]
+    numbers = _common_steps([steps for _, steps in hosts])
+    arriving = [(name, steps) for name, steps in hosts if steps.arrivals]
+    shown = numbers[: MAX_HEAT_CELLS // max(1, len(arriving))]
+    return {
+        "diagnosis": diagnosis.to_json(),
+        "hosts": [{"name": name, "phases": _phases(steps)} for name, steps in hosts],
+        "arrivals": {
+            "steps": shown,
+            "hosts": [name for name, _ in arriving],
+            "rows": [[_by_number(steps)[number] for number in shown] for _, steps in arriving],
+        },
+    }
+
+
+def _common_steps(hosts: Sequence[Steps]) -> list[int]:
+    """Return the steps that all hosts have."""
+    if not hosts:
+        return []
+    return sorted(set(hosts[0].numbers).intersection(*(steps.numbers for steps in hosts[1:])))
+
+
+def _phases(steps: Steps) -> Mapping[str, float]:
+    """Return the mean time of a step in each phase, in seconds."""
+    return {phase: fmean(series) for phase, series in steps.phases.items() if any(series)}
+
+
+def _by_number(steps: Steps) -> Mapping[int, float]:
+    return dict(zip(steps.numbers, steps.arrivals, strict=True))
