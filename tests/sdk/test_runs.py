@@ -101,7 +101,7 @@ def test_the_command_shows_runs(tmp_path: Path) -> None:
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 
     assert "Failed (Lost)" in shown()
-    assert "rank 0 on h0: Active" in shown("rr")
+    assert "rank 0 on h0: Failed (Lost)  step -" in shown("rr")
 
 
 def test_the_command_says_what_is_wrong_in_one_line(tmp_path: Path) -> None:

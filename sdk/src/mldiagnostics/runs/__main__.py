@@ -64,7 +64,9 @@ def _one(storage: str, run: str) -> Iterator[str]:
     if row.message:
         yield f"  {row.message}"
     for rank in ranks(row):
-        yield f"  rank {rank.rank} on {rank.host}: {rank.phase} {rank.reason} step {rank.step}"
+        phase = f"{rank.phase} ({rank.reason})" if rank.reason else rank.phase
+        step = "-" if rank.step is None else rank.step
+        yield f"  rank {rank.rank} on {rank.host}: {phase}  step {step}"
 
 
 if __name__ == "__main__":
