@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from typing_extensions import override
+
 from mldiagnostics_kube.cache.object_store import key_of
 from mldiagnostics_kube.client.api_client import ApiClient
 from mldiagnostics_kube.client.apiserver import NotFound, RequestRejected, Unavailable
@@ -54,6 +56,18 @@ class InformerMetrics(Protocol):
 
     def kept(self, kind: str, *, objects: int, left_out: int) -> None:
         """Record the number of objects in the store, and of changes it had no room for."""
+
+
+class NoInformerMetrics(InformerMetrics):
+    """Metrics that nobody reads: they record nothing."""
+
+    @override
+    def watch(self, kind: str, *, before: str, now: str) -> None:
+        pass
+
+    @override
+    def kept(self, kind: str, *, objects: int, left_out: int) -> None:
+        pass
 
 
 class InformerStore(Protocol):

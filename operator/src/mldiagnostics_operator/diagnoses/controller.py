@@ -10,7 +10,7 @@ from mldiagnostics_api.formats import optional_time
 from mldiagnostics_api.reports.reported_run import RunKey
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_api.runs.findings import run_findings
-from mldiagnostics_kube.cache.informer import Backoff, Informer, InformerMetrics, InformerStore, Selection
+from mldiagnostics_kube.cache.informer import Backoff, Informer, InformerStore, NoInformerMetrics, Selection
 from mldiagnostics_kube.cache.object_store import key_of
 from mldiagnostics_kube.client.apiserver import ClusterError, path_to
 from mldiagnostics_kube.process.clock import Clock, utc_now
@@ -99,7 +99,7 @@ class DiagnosisController:
             [path_to(*CONNECTIONS.gvr, namespace=namespace)],
             cluster=self._cluster,
             store=_Pending(self),
-            metrics=_UncountedWatch(),
+            metrics=NoInformerMetrics(),
             backoff=Backoff(),
             selection=Selection(fields=_PENDING, metadata_only=False),
         )
@@ -167,13 +167,3 @@ class _Pending(InformerStore):
     @override
     def keep_only(self, keys: set[str]) -> None:
         self._uids = {key: uid for key, uid in self._uids.items() if key in keys}
-
-
-class _UncountedWatch(InformerMetrics):
-    @override
-    def watch(self, kind: str, *, before: str, now: str) -> None:
-        """Record nothing."""
-
-    @override
-    def kept(self, kind: str, *, objects: int, left_out: int) -> None:
-        """Record nothing."""

@@ -15,7 +15,7 @@ from mldiagnostics_api.runs.hosts import hosts_of
 from mldiagnostics_api.runs.names import run_label
 from mldiagnostics_api.runs.row import attempts_of, run_row_of, sessions_of
 from mldiagnostics_api.workloads.pods import PodView
-from mldiagnostics_kube.cache.informer import Backoff, Informer, InformerMetrics, Selection, SyncState
+from mldiagnostics_kube.cache.informer import Backoff, Informer, NoInformerMetrics, Selection, SyncState
 from mldiagnostics_kube.client.api_client import ApiClient
 from mldiagnostics_kube.client.apiserver import ClusterError, path_to
 from mldiagnostics_kube.client.credentials import find_access
@@ -48,18 +48,6 @@ _SHARED: Final = (
 )
 
 
-class _NoMetrics(InformerMetrics):
-    """A program on a laptop has no metrics."""
-
-    @override
-    def watch(self, kind: str, *, before: str, now: str) -> None:
-        pass
-
-    @override
-    def kept(self, kind: str, *, objects: int, left_out: int) -> None:
-        pass
-
-
 class ClusterSource(ListedSource):
     """Runs from MLRuns; as `ListedSource` says.
 
@@ -82,7 +70,7 @@ class ClusterSource(ListedSource):
             [path_to(*RUNS.gvr, namespace=scope)],
             cluster=client,
             store=self._store,
-            metrics=_NoMetrics(),
+            metrics=NoInformerMetrics(),
             backoff=Backoff(),
             selection=Selection(metadata_only=False),
         )
