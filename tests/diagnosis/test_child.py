@@ -58,6 +58,14 @@ def test_a_trace_that_needs_too_much_memory_ends_the_reader_alone(tmp_path: Path
         summarize(trace, limits=Limits(memory_bytes=100 * MIB))
 
 
+def test_a_trace_that_is_larger_than_the_memory_ends_the_reader_alone(tmp_path: Path) -> None:
+    trace = tmp_path / "h.xplane.pb"
+    with trace.open("wb") as file:
+        file.truncate(1024 * MIB)
+    with pytest.raises(TraceUnreadable, match="needs more memory than the limit allows"):
+        summarize(trace, limits=Limits(memory_bytes=256 * MIB))
+
+
 def test_a_trace_that_takes_too_long_ends_the_reader_alone(tmp_path: Path) -> None:
     trace = tmp_path / "h.xplane.pb"
     line = message(4, integer(1, 1) + integer(2, 5) + integer(3, 7)) * 3_000_000

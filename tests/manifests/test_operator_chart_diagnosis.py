@@ -9,13 +9,16 @@ import pytest
 from mldiagnostics_api.captures.location import Location
 from mldiagnostics_operator import config
 from mldiagnostics_operator.diagnoses.job import VOLUME, JobTemplate
-from release.parts import COMMAND_LINE, OPERATOR
+from release import version
+from release.parts import OPERATOR
 from release.render import Object, as_yaml, rendered
 from release.schemas import kubeconform
 from support.cluster.charts import environment, one
 
 NAME = f"{OPERATOR.name}-diagnosis"
 CLAIM: Object = {"volume.claim.enabled": True}
+DIGEST = f"sha256:{'4f' * 32}"
+OWN = OPERATOR.default_image.replace(OPERATOR.name, "own")
 BUCKETS: Object = {"diagnosis": {"buckets": True}}
 
 
@@ -68,7 +71,10 @@ def test_a_job_has_no_right_no_token_and_bounds() -> None:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-    assert container["image"] == COMMAND_LINE.default_image
+    assert {each["name"]: each["valueFrom"]["resourceFieldRef"]["resource"] for each in container["env"]} == {
+        "MLDIAG_MEMORY_LIMIT": "limits.memory",
+        "MLDIAG_CPU_LIMIT": "limits.cpu",
+    }
     assert container["command"] == ["python", "-m", "mldiagnostics_diagnosis"]
     assert {"cpu", "memory", "ephemeral-storage"} <= container["resources"]["limits"].keys()
     assert job["spec"]["activeDeadlineSeconds"] > 0
@@ -76,6 +82,21 @@ def test_a_job_has_no_right_no_token_and_bounds() -> None:
     assert mounts == {"tmp": None, VOLUME: "ml/trainer/plugins/profile/slow-1"}
     job["metadata"]["namespace"] = "default"
     assert kubeconform(as_yaml([job]), ()) == ""
+
+
+@pytest.mark.parametrize(
+    ("values", "image"),
+    [
+        ({}, OPERATOR.default_image),
+        ({"image.digest": DIGEST, "global.imageRegistry": "r.example.com"}, f"r.example.com/{OPERATOR.name}@{DIGEST}"),
+        ({"image.tag": "1", "diagnosis": {"image": {"repository": "own"}}}, OWN),
+        ({"diagnosis": {"image": {"repository": "own", "tag": "2"}}}, OWN.replace(version.current(), "2")),
+    ],
+    ids=str,
+)
+def test_a_job_has_the_image_of_the_operator_or_another_one(values: Object, image: str) -> None:
+    [container] = job_of({**CLAIM, **values})["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == image
 
 
 @pytest.mark.parametrize(("values", "egress"), [(CLAIM, None), ({**CLAIM, **BUCKETS}, {53, 80, 443, 988})], ids=str)

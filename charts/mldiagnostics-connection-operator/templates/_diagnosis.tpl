@@ -1,10 +1,10 @@
 {{/* Values of the diagnoses with their defaults: `helm upgrade --reuse-values` from an older chart has none of them. */}}
 {{- define "mldiag.diagnosis" -}}
-{{- $image := dict "repository" "mldiagnostics-cli" "tag" "" "digest" "" }}
+{{- $image := dict "repository" "" "tag" "" "digest" "" }}
 {{- $defaults := dict "enabled" true "buckets" false "image" $image "deadlineSeconds" 900 "ttlSecondsAfterFinished" 600 }}
 {{- $_ := set $defaults "serviceAccount" (dict "annotations" dict) }}
 {{- $limits := dict "cpu" "2" "memory" "2Gi" "ephemeral-storage" "1Gi" }}
-{{- $_ := set $defaults "resources" (dict "requests" (dict "cpu" "500m" "memory" "512Mi") "limits" $limits) }}
+{{- $_ := set $defaults "resources" (dict "requests" (dict "cpu" "100m" "memory" "256Mi") "limits" $limits) }}
 {{- toYaml (mergeOverwrite $defaults (deepCopy (default dict .Values.diagnosis))) }}
 {{- end }}
 
@@ -23,10 +23,11 @@ app.kubernetes.io/name: {{ include "mldiag.name" . }}-diagnosis
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
-{{/* Image of the Jobs: that of the command line, from the registry of the operator's image. */}}
+{{/* Image of the Jobs: the operator's, or another one from its registry. */}}
 {{- define "mldiag.diagnosisImage" -}}
 {{- $diagnosis := include "mldiag.diagnosis" . | fromYaml }}
-{{- $values := dict "image" (merge $diagnosis.image (pick .Values.image "registry")) "global" .Values.global }}
+{{- $own := ternary (merge $diagnosis.image (pick .Values.image "registry")) .Values.image (not (empty $diagnosis.image.repository)) }}
+{{- $values := dict "image" $own "global" .Values.global }}
 {{- include "mldiag.image" (dict "Values" $values "Chart" .Chart) }}
 {{- end }}
 
@@ -45,6 +46,10 @@ A tenant wrote the traces, so the reader may be theirs: it has no token, no capa
 {{- $_ := set $container "securityContext" (include "mldiag.containerSecurity" . | fromYaml) }}
 {{- $_ := set $container "resources" $diagnosis.resources }}
 {{- $_ := set $container "volumeMounts" (list $tmp) }}
+{{- $memory := dict "resourceFieldRef" (dict "containerName" "diagnosis" "resource" "limits.memory") }}
+{{- $cpu := dict "resourceFieldRef" (dict "containerName" "diagnosis" "resource" "limits.cpu") }}
+{{- $readers := list (dict "name" "MLDIAG_MEMORY_LIMIT" "valueFrom" $memory) (dict "name" "MLDIAG_CPU_LIMIT" "valueFrom" $cpu) }}
+{{- $_ := set $container "env" $readers }}
 {{- $volumes := list (dict "name" "tmp" "emptyDir" (dict "sizeLimit" "1Gi")) }}
 {{- if $hasClaim }}
 {{- $volumes = append $volumes (merge (dict "name" "profiles") (include "mldiag.volume" . | fromYaml)) }}

@@ -6,6 +6,7 @@ writes one document of at most 16 KiB, and may be killed. Its output is parsed a
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import tempfile
@@ -72,6 +73,8 @@ def _problem(code: int, limits: Limits) -> str:
         return "is not a trace, or is cut; capture the host again"
     if code == TOO_LARGE:
         return "needs more memory than the limit allows; capture for a shorter time"
-    if code in {-9, -24}:
+    if code == -signal.SIGKILL:  # also by the kernel, if a container has no memory left
+        return "the reader was killed, which takes too much memory or time; capture for a shorter time"
+    if code == -signal.SIGXCPU:
         return f"reading it took over {limits.cpu_s} s of processor time; capture for a shorter time"
     return f"the reader ended with code {code}; open it in XProf, and report it with the trace"

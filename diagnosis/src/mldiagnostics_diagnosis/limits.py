@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-__all__ = ["Limits", "apply"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["Limits", "Resources", "apply"]
 
 MIB = 2**20
+_PARENT_BYTES = 96 * MIB
+"""Memory of the process that starts the readers."""
+_LEAST_BYTES = 64 * MIB
 CORRUPT = 65
 """Exit code for bytes that are not a trace."""
 TOO_LARGE = 70
@@ -28,14 +36,44 @@ class Limits:
         return self.memory_bytes or min(512 * MIB + 4 * trace_bytes, 8192 * MIB)
 
 
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Processors and memory for all readers of a session together."""
+
+    cpus: int
+    memory_bytes: int | None = None
+    """None if each reader has limits of its own alone."""
+
+    @classmethod
+    def here(cls, environment: Mapping[str, str]) -> Resources:
+        """Return the resources of this machine, or of this container if its Job passes them on."""
+        cpus, memory = environment.get("MLDIAG_CPU_LIMIT"), environment.get("MLDIAG_MEMORY_LIMIT")
+        return cls(int(cpus) if cpus else os.cpu_count() or 1, int(memory) if memory else None)
+
+    def readers(self, traces: Sequence[int]) -> tuple[int, Limits]:
+        """Return how many traces of these sizes in bytes are read at a time, and the limits of each reader.
+
+        A container that exceeds its memory is killed with all its readers; a reader that exceeds its share ends alone.
+        """
+        if self.memory_bytes is None:
+            return self.cpus, Limits()
+        free = max(self.memory_bytes - _PARENT_BYTES, _LEAST_BYTES)
+        usual = Limits().memory_for(max(traces, default=0))
+        parallel = max(min(self.cpus, free // usual), 1)
+        return parallel, Limits(memory_bytes=min(usual, free // parallel))
+
+
 def apply(memory_bytes: int, cpu_s: int, output_bytes: int) -> None:
-    """Limit this process for good: address space, processor time, size of files it writes, no core dump."""
-    for kind, limit in (
-        (resource.RLIMIT_AS, memory_bytes),
-        (resource.RLIMIT_CPU, cpu_s),
-        (resource.RLIMIT_FSIZE, output_bytes),
-        (resource.RLIMIT_CORE, 0),
+    """Limit this process for good: address space, processor time, size of files it writes, no core dump.
+
+    Beyond its processor time it ends by SIGXCPU, and by SIGKILL a second later.
+    """
+    for kind, limit, hard in (
+        (resource.RLIMIT_AS, memory_bytes, memory_bytes),
+        (resource.RLIMIT_CPU, cpu_s, cpu_s + 1),
+        (resource.RLIMIT_FSIZE, output_bytes, output_bytes),
+        (resource.RLIMIT_CORE, 0, 0),
     ):
         _, most = resource.getrlimit(kind)
-        bounded = limit if most == resource.RLIM_INFINITY else min(limit, most)
-        resource.setrlimit(kind, (bounded, bounded))
+        unlimited = most == resource.RLIM_INFINITY
+        resource.setrlimit(kind, (limit, hard) if unlimited else (min(limit, most), min(hard, most)))

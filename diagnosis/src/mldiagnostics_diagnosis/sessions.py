@@ -25,6 +25,7 @@ from mldiagnostics.locations import local_path
 from mldiagnostics_diagnosis.capture_record import read_record
 from mldiagnostics_diagnosis.child import TraceUnreadable, summarize
 from mldiagnostics_diagnosis.diagnosis import diagnose
+from mldiagnostics_diagnosis.limits import Resources
 from mldiagnostics_diagnosis.summary import MAX_SUMMARY_BYTES, parse_summary
 
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ def diagnose_session(
     if not traces:
         raise ConfigurationError(f"{store.url(session_prefix(session))}: has no trace; choose another session")
     stored = {entry.key: entry for entry in entries}
-    with ThreadPoolExecutor(max(os.cpu_count() or 1, 1), thread_name_prefix="mldiagnostics-diagnosis") as workers:
+    parallel, usual = Resources.here(os.environ).readers([entry.bytes for entry in traces])
+    limits = limits or usual
+    with ThreadPoolExecutor(parallel, thread_name_prefix="mldiagnostics-diagnosis") as workers:
         results = list(workers.map(lambda entry: _of_trace(store, session, entry, stored, limits, write=write), traces))
     summaries = tuple(result for result in results if not isinstance(result, str))
     unreadable = tuple(result for result in results if isinstance(result, str))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import mmap
 import sys
@@ -24,6 +25,10 @@ def run(path: str, host: str) -> int:
         document = summarize(read(trace), host=host, trace_bytes=len(trace))
     except MemoryError:
         return TOO_LARGE
+    except OSError as error:  # the address space has no room for the file
+        if error.errno == errno.ENOMEM:
+            return TOO_LARGE
+        raise
     except (WireError, ValueError):  # mmap rejects an empty file
         return CORRUPT
     sys.stdout.write(json.dumps(document))
