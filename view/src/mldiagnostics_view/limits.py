@@ -101,7 +101,7 @@ MAX_HEAD_LINES: Final = 64
 """Headers of a request: a browser sends 20, a proxy adds some."""
 
 MAX_CONNECTIONS: Final = 256
-"""Connections at a time: browsers open six each. The oldest idle one is closed for a new one."""
+"""Connections at a time: browsers open six each. The oldest that waits for its client is closed for a new one."""
 
 HEAD_S: Final = 10.0
 """Time in which a new connection must send its first request."""
@@ -110,7 +110,7 @@ IDLE_S: Final = 120.0
 """Time between two requests of a connection, and for the rest of a second request."""
 
 MAX_REQUESTS: Final = 64
-"""Requests at a time besides streams; a browser sends six."""
+"""Requests at a time for which the server works, besides streams; a browser sends six."""
 
 REQUEST_S: Final = 60.0
 """Time for one answer: a store gives up after so long."""
@@ -119,7 +119,7 @@ DELIVERY_S: Final = 30.0
 """Time in which a client must read a response: 1 MB at 35 kB/s. Then its connection is closed."""
 
 MAX_UNREAD_BYTES: Final = 64 * 2**20
-"""All responses together that clients have not read yet."""
+"""All responses together that clients have not read yet; the oldest is given up for a new one."""
 
 MAX_STREAMS: Final = 64
 """Open streams of events; one for each page that somebody looks at."""

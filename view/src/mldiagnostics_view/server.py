@@ -18,6 +18,7 @@ from mldiagnostics_view.endpoints.delivery import ResponseDelivery, accepting
 from mldiagnostics_view.endpoints.guard import Guard
 from mldiagnostics_view.endpoints.problems import problems
 from mldiagnostics_view.endpoints.routes import Routes
+from mldiagnostics_view.endpoints.turns import RequestTurns
 from mldiagnostics_view.limits import MAX_BODY_BYTES
 from mldiagnostics_view.sources.catalog import Catalog, short_name
 from mldiagnostics_view.sources.files import FileSource
@@ -93,11 +94,11 @@ async def listening(
     """
     open_runs, guard = OpenRuns(), Guard(address.host, address.names)
     routes = Routes(catalog, open_runs, assets, xprof)
-    delivery = ResponseDelivery(routes.is_stream)
     middlewares = [
-        delivery.middleware,
+        ResponseDelivery().middleware,
         problems,
         guard.middleware,
+        RequestTurns(routes.is_stream).middleware,
         *([authentication.middleware] if authentication else []),
     ]
     app = web.Application(middlewares=middlewares, client_max_size=MAX_BODY_BYTES)

@@ -46,7 +46,9 @@ class Stage(IntEnum):
     """Its next request."""
     READING = 2
     """The rest of a body."""
-    ANSWERING = 3
+    WRITING = 3
+    """Its client, which has not read the whole response."""
+    ANSWERING = 4
     """A response: it is not closed for another connection."""
 
 
@@ -204,7 +206,7 @@ class ConnectionServer(web.Server):
             self._full_since_s = self._full_since_s or now_s
             old_s = until_s if first.stage is Stage.ANSWERING else first.since_s + self._times.young_s
             wait_s = min(until_s, old_s, self._full_since_s + self._times.burst_s) - now_s
-            if wait_s <= 0 or first.stage is Stage.READING:
+            if wait_s <= 0 or first.stage in (Stage.READING, Stage.WRITING):
                 return
             self._changed.clear()
             with suppress(TimeoutError):

@@ -17,7 +17,7 @@ from mldiagnostics_view.documents import capture_document
 from mldiagnostics_view.endpoints.bodies import json_response
 from mldiagnostics_view.endpoints.capture_order import capture_order, ranks_to_capture
 from mldiagnostics_view.endpoints.problems import RequestProblem
-from mldiagnostics_view.limits import READ_BODY_S, READ_RUN_S, XPROF_WAIT_S
+from mldiagnostics_view.limits import READ_RUN_S, XPROF_WAIT_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +56,7 @@ class Actions:
 
     async def capture(self, request: web.Request) -> web.Response:
         """Create the object of a capture; a failure says whether it may have been created."""
-        order = capture_order(await _body(request))
+        order = capture_order(await request.read())
         source, key = self._run(request)
         try:
             async with asyncio.timeout(READ_RUN_S):
@@ -107,14 +107,6 @@ class Actions:
 
     def _run(self, request: web.Request) -> tuple[ListedSource, str]:
         return self._seen(request).source(request.match_info["source"]), request.match_info["key"]
-
-
-async def _body(request: web.Request) -> bytes:
-    try:
-        async with asyncio.timeout(READ_BODY_S):
-            return await request.read()
-    except TimeoutError:
-        raise RequestProblem(HTTPStatus.REQUEST_TIMEOUT, f"The body took more than {READ_BODY_S:g} s.") from None
 
 
 def _has_traces(directory: str, session: str) -> bool:

@@ -1,4 +1,4 @@
-"""Bounds on connections, on requests at a time, and on responses that their clients do not read."""
+"""Bounds on connections, and on responses that their clients do not read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
-from mldiagnostics_kube.serving.connections import ConnectionServer, ConnectionTimes, Stage
+from mldiagnostics_kube.serving.connections import Connection, ConnectionServer, ConnectionTimes, Stage
 
 from mldiagnostics_view.endpoints.problems import problem_response
 from mldiagnostics_view.limits import (
@@ -18,9 +18,7 @@ from mldiagnostics_view.limits import (
     MAX_CONNECTIONS,
     MAX_HEAD_LINES,
     MAX_QUERY_BYTES,
-    MAX_REQUESTS,
     MAX_UNREAD_BYTES,
-    REQUEST_S,
 )
 
 if TYPE_CHECKING:
@@ -29,11 +27,12 @@ if TYPE_CHECKING:
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-__all__ = ["ResponseDelivery", "accepting"]
+__all__ = ["ResponseDelivery", "accepting", "enter_stage"]
 
 _SHUTDOWN_S: Final = 1.0
 _TIMES: Final = ConnectionTimes(first_request_s=HEAD_S, idle_s=IDLE_S, request_s=float("inf"))
-"""`ResponseDelivery` bounds requests, and `EventStreams` writes: a stream lasts as long as its page."""
+"""`RequestTurns` bounds requests, and `EventStreams` writes: a stream lasts as long as its page."""
+_CONNECTION: Final = web.RequestKey("connection", Connection)
 
 
 @asynccontextmanager
@@ -41,7 +40,7 @@ async def accepting(app: web.Application, listener: socket.socket) -> AsyncItera
     """Serve an application on a bounded number of connections while the block runs.
 
     A connection without a whole request is closed after `HEAD_S`, an idle one after `IDLE_S`. If there are too many,
-    the oldest without a request in flight is closed for a new one.
+    the oldest one that waits for its client is closed for a new one.
 
     Yields:
         The port.
@@ -52,7 +51,7 @@ async def accepting(app: web.Application, listener: socket.socket) -> AsyncItera
     assert unbounded is not None  # noqa: S101 - `setup` makes it
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
-        connection = server.connection(request)
+        connection = request[_CONNECTION] = server.connection(request)
         connection.enter(Stage.ANSWERING)
         try:
             return await unbounded.request_handler(request)
@@ -84,63 +83,51 @@ async def accepting(app: web.Application, listener: socket.socket) -> AsyncItera
 
 
 class ResponseDelivery:
-    """Bounds requests: their number, their time, and the bytes that clients have not read.
+    """Writes responses, and bounds the bytes that clients have not read; the first of all middlewares.
 
-    Args:
-        is_stream: Whether the response to a request is a stream; these have bounds of their own.
+    If they are too many, the response that has been read for the longest time is given up with its connection: slow
+    readers make room for others.
     """
 
-    def __init__(self, is_stream: Callable[[web.Request], bool]) -> None:
-        self._is_stream = is_stream
-        self._requests = 0
-        self._unread_bytes = 0
+    def __init__(self) -> None:
+        self._unread: dict[Connection, int] = {}
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Answer a request within the bounds; the first of all middlewares."""
-        if self._is_stream(request):
-            return await handler(request)
-        if self._requests >= MAX_REQUESTS:
-            return _busy("Too many requests at a time; try again.")
-        self._requests += 1
+        """Answer a request and wait until its client has read the response."""
         try:
-            return await self._deliver(request, await _answer(request, handler))
-        finally:
-            self._requests -= 1
+            response = await handler(request)
+        except ConnectionError:  # the client left before its request was whole, or a store has closed a connection
+            response = problem_response(HTTPStatus.BAD_GATEWAY, "A connection of this request broke; try again.")
+        if not response.prepared:  # else a stream, which has written itself
+            await self._deliver(request, response)
+        return response
 
-    async def _deliver(self, request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
-        """Write a response; close the connection of a client that does not read it."""
+    async def _deliver(self, request: web.Request, response: web.StreamResponse) -> None:
         body = response.body if isinstance(response, web.Response) else None
         size = len(body) if isinstance(body, bytes) else 0
-        if self._unread_bytes + size > MAX_UNREAD_BYTES:
-            response, size = _busy("Too many responses wait for their readers; try again."), 0
-        self._unread_bytes += size
+        self._make_room(size)
+        connection = request[_CONNECTION]
+        connection.enter(Stage.WRITING)
+        self._unread[connection] = size
         try:
             async with asyncio.timeout(DELIVERY_S):
                 await response.prepare(request)
                 await response.write_eof()
         except TimeoutError:
-            if request.transport is not None:
-                request.transport.abort()
+            connection.abort()
         except ConnectionError:  # the client is gone
             pass
         finally:
-            self._unread_bytes -= size
-        return response
+            self._unread.pop(connection, None)
+
+    def _make_room(self, size: int) -> None:
+        while self._unread and sum(self._unread.values()) + size > MAX_UNREAD_BYTES:
+            oldest = next(iter(self._unread))
+            del self._unread[oldest]
+            oldest.abort()
 
 
-async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
-    try:
-        async with asyncio.timeout(REQUEST_S):
-            return await handler(request)
-    except TimeoutError:
-        return problem_response(
-            HTTPStatus.GATEWAY_TIMEOUT,
-            f"The place of the runs did not respond within {REQUEST_S:.0f} s; check that it can be reached.",
-        )
-
-
-def _busy(detail: str) -> web.Response:
-    response = problem_response(HTTPStatus.SERVICE_UNAVAILABLE, detail)
-    response.headers["Retry-After"] = "1"
-    return response
+def enter_stage(request: web.Request, stage: Stage) -> None:
+    """Begin a stage of the connection of a request."""
+    request[_CONNECTION].enter(stage)
