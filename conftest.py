@@ -6,6 +6,7 @@ Tests that need root are the exception: `sudo make root` runs these.
 import os
 import signal
 import tempfile
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +24,8 @@ REQUIRE_ALL = os.environ.get("MLDIAG_REQUIRE_ALL") == "1"
 IS_ROOT = os.geteuid() == 0
 WORLD = pytest.StashKey[World]()
 NEEDS_ROOT = "needs root; run `sudo make root`"
+FIRST_STARTED = pytest.StashKey[float]()
+TOO_LATE = "not reached in the time of `make quick`; run `make unit`"
 
 
 class FailuresAtOnce:
@@ -36,6 +39,10 @@ class FailuresAtOnce:
         terminal: Any = self._config.pluginmanager.get_plugin("terminalreporter")
         if report.failed and terminal is not None:
             terminal.write(f"\n{FAILED_NOW}{report.nodeid}\n", flush=True)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--start-within", type=float, help="skip tests that start this many seconds after the first")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -59,7 +66,10 @@ def own_folders(pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what needs root, as another user."""
+    """Skip tests that need root, as another user, and those that come too late."""
+    since = time.monotonic() - item.config.stash.setdefault(FIRST_STARTED, time.monotonic())
+    if (seconds := item.config.getoption("start_within")) and since > seconds:
+        pytest.skip(TOO_LATE)
     if not IS_ROOT and item.get_closest_marker("root"):
         pytest.skip(NEEDS_ROOT)
 
