@@ -17,7 +17,9 @@ FEW, MANY = 8, 100_000
 
 
 def hostile_body(dice: Random, sequence: int) -> tuple[bytes, str]:
-    """Return a body and its encoding."""
+    """Return a body and its encoding; each tenth is `amplifying_body`."""
+    if sequence % 10 == 0:
+        return amplifying_body(dice, sequence)
     head = {"v": 1, "incarnation": f"{dice.randrange(64):08x}", "sequence": sequence, "sent": 1.0, "rank": 0}
     fields = {name: json.dumps(value).encode() for name, value in head.items()}
     fields["run"] = b'{"name":"r"}'
@@ -27,6 +29,14 @@ def hostile_body(dice: Random, sequence: int) -> tuple[bytes, str]:
     text = b"{%b}" % b",".join(b'"%b":%b' % (name.encode(), value) for name, value in fields.items())
     text = dice.choice(BREAKS)(dice, text)
     return (gzip.compress(text, 1), "gzip") if dice.random() < 0.8 else (text[: 2**20], "")
+
+
+def amplifying_body(dice: Random, sequence: int) -> tuple[bytes, str]:
+    """Return a valid body of 350 bytes whose events, one by one, are 370 MB of journal."""
+    head = {"v": 1, "incarnation": f"{dice.randrange(64):08x}", "sequence": sequence, "sent": 1.0, "rank": 0}
+    items = [[1_790_000_000_000_000, 2, 0, 0, "\x01" * 600], *[1] * MANY]
+    text = json.dumps(head | {"run": {"name": "r"}, "events": {"items": items}}, separators=(",", ":"))
+    return gzip.compress(text.encode(), 1), "gzip"
 
 
 def count_of(dice: Random) -> int:

@@ -30,12 +30,18 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.apiserver
 
-BODIES = int(os.environ.get("MLDIAG_FUZZ_BODIES", "400"))
+BODIES = int(os.environ.get("MLDIAG_FUZZ_BODIES", "250"))
 SEED = int(os.environ.get("MLDIAG_FUZZ_SEED", "1"))
 PARALLEL = 8
 RUNS = 400
-LONGEST_CALLBACK_MS = 50 if "MLDIAG_FUZZ_BODIES" in os.environ else 250
-"""Time on a processor, which grows severalfold beside other tests; one hostile body took seconds once."""
+LONGEST_CALLBACK_MS = 50 if "MLDIAG_FUZZ_BODIES" in os.environ else None
+"""On a machine of its own."""
+LONGEST_CALLBACK = 3
+"""Times a body of the largest size is parsed; one hostile body held the loop for more than fifty."""
+OUTLIERS = 2
+"""Callbacks that may be longer: a virtual machine counts the time for which its host stops it."""
+CLOSED = 0
+"""The status of a request whose connection was closed before an answer."""
 
 
 @dataclass
@@ -56,6 +62,13 @@ class Client:
             self.latencies_ms.append((time.perf_counter() - begin) * 1000)
             return answer.status
 
+    async def post_first(self, run: str, content: bytes) -> None:
+        """Report until the token was reviewed, which has a deadline."""
+        async with asyncio.timeout(DEADLINE_S):
+            while await self.post(run, content) != 200:  # noqa: ASYNC110 - a request
+                await asyncio.sleep(0.5)
+        self.latencies_ms.clear()
+
 
 class Program:
     """A control plane in a process of its own."""
@@ -71,11 +84,11 @@ class Program:
         assert text, f"the process ended with status {await self._process.wait()}"
         return json.loads(text)
 
-    async def figures(self) -> dict[str, float]:
+    async def figures(self) -> dict[str, Any]:
         """Return the figures of its run, and end it."""
         assert self._process.stdin
         self._process.stdin.close()
-        figures: dict[str, float] = await self.line()
+        figures: dict[str, Any] = await self.line()
         return figures
 
 
@@ -123,18 +136,26 @@ async def test_no_report_stops_the_process_or_the_reports_of_others(
     statuses, sent = dict[int, int](), 0
     async with (
         limited(tmp_path, api_server) as program,
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust)) as hostile_session,
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust)) as session,
     ):
         url = f"https://127.0.0.1:{program.port}"
-        attacker = Client(session, url, await token_of(admin, namespace))
+        attacker = Client(hostile_session, url, await token_of(admin, namespace))
         victim = Client(session, url, await token_of(admin, other))
-        assert await victim.post("honest", honest(1)) == 200
+        for each in (attacker, victim):
+            await each.post_first("honest", honest(1))
+        making = asyncio.Lock()
 
         async def attack() -> None:
             nonlocal sent
             while sent < BODIES:
                 sent += 1
-                status = await attacker.post(f"run-{dice.randrange(RUNS)}", *hostile_body(dice, sent))
+                async with making:  # in a thread: this loop sends bodies, which have a deadline
+                    run, body = f"run-{dice.randrange(RUNS)}", await asyncio.to_thread(hostile_body, dice, sent)
+                try:
+                    status = await attacker.post(run, *body)
+                except aiohttp.ClientConnectionError:
+                    status = CLOSED
                 statuses[status] = statuses.get(status, 0) + 1
 
         attacking = asyncio.gather(*(attack() for _ in range(PARALLEL)))
@@ -156,5 +177,7 @@ async def test_no_report_stops_the_process_or_the_reports_of_others(
     )
     assert sum(statuses.values()) == sent
     assert not {status for status in statuses if status >= 500}
-    assert figures["longest_callback_ms"] <= LONGEST_CALLBACK_MS
+    assert figures["longest_callbacks"][OUTLIERS][0] <= LONGEST_CALLBACK, figures["longest_callbacks"]
+    if LONGEST_CALLBACK_MS:
+        assert figures["longest_callback_ms"] <= LONGEST_CALLBACK_MS
     assert figures["peak_mib"] < figures["limit_mib"]
