@@ -19,7 +19,7 @@ from mldiagnostics_api.workloads.kinds import SELECTABLE_KINDS, WORKLOADS, workl
 from mldiagnostics_kube.client.apiserver import path_to
 from permission_scene import Permission, kubeconfig, permissions, refused, used
 from release.parts import NAMESPACE, OPERATOR
-from release.render import helm, rendered
+from release.render import helm, rendered, setting
 from support.cluster.charts import environment, one
 from support.cluster.definitions import DEFINITIONS, permissive
 from support.cluster.impersonation import Requests, until
@@ -37,9 +37,12 @@ UNSEEN: set[Permission] = {
     ("get", "discovery.k8s.io", "endpointslices", f"{OPERATOR.name}-api-ipv6"),
     ("update", "discovery.k8s.io", "endpointslices", f"{OPERATOR.name}-api-ipv6"),
 }
+DIAGNOSED = {"volume.claim.enabled": True}
+"""Values of an operator whose Jobs can read the traces."""
 CAPTURES = "/apis/diagon.gke.io/v1alpha1/namespaces/default/mldiagnosticsconnections"
 RUNS = "/apis/diagon.gke.io/v1alpha1/namespaces/default/mlruns"
 PODS = "/api/v1/namespaces/default/pods"
+DIAGNOSES = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 JOB = {
     "apiVersion": "batch/v1",
     "kind": "Job",
@@ -55,7 +58,7 @@ JOB = {
 
 
 def granted() -> set[Permission]:
-    roles = [item for item in rendered(OPERATOR) if item["kind"] in ("Role", "ClusterRole")]
+    roles = [item for item in rendered(OPERATOR, DIAGNOSED) if item["kind"] in ("Role", "ClusterRole")]
     of_users = ("-view", "-capture", "-runs")
     return set(permissions(role for role in roles if not role["metadata"]["name"].endswith(of_users)))
 
@@ -63,9 +66,9 @@ def granted() -> set[Permission]:
 @contextmanager
 def operator(server: ApiServer, requests: Requests, folder: Path) -> Iterator[None]:
     """Run the operator with the chart's environment and a token of its service account."""
-    objects = rendered(OPERATOR)
-    (policy,) = one(objects, "ConfigMap", f"{OPERATOR.name}-policy")["data"].values()
-    (folder / "policy.json").write_text(policy)
+    objects = rendered(OPERATOR, DIAGNOSED)
+    for name, content in one(objects, "ConfigMap", f"{OPERATOR.name}-policy")["data"].items():
+        (folder / name).write_text(content)
     settings = {name: value for name, value in environment(objects, OPERATOR).items() if value != "pod"}
     environ = settings | {
         **of_programs(),
@@ -77,6 +80,7 @@ def operator(server: ApiServer, requests: Requests, folder: Path) -> Iterator[No
         "POD_IP": "198.18.0.1",
         "MLDIAG_CONTROL_PLANE_PORT": "0",
         "MLDIAG_POLICY_FILE": str(folder / "policy.json"),
+        "MLDIAG_DIAGNOSIS_JOB_FILE": str(folder / "diagnosis-job.json"),
         "MLDIAG_VOLUME_ROOT": str(folder),
         "MLDIAG_HTTP_PORT": "0",
     }
@@ -166,6 +170,26 @@ def end_a_pod_of_the_run(requests: Requests) -> None:
     assert requests("DELETE", f"{PODS}/run-0", {"gracePeriodSeconds": 0}).status == 200
 
 
+def make_captured(requests: Requests) -> str:
+    """Make a finished capture that waits for its diagnosis; return the path of its Job."""
+    made = requests("POST", CAPTURES, capture("captured", podName="absent"))
+    assert made.status == 201
+    at = "2026-01-01T00:00:00Z"
+    status = {
+        "phase": "Succeeded",
+        "sessionId": "captured-1",
+        "completionTime": at,
+        "captureResult": {"status": "Succeeded", "outputLocation": "volume:///default/absent"},
+        "conditions": [
+            {"type": kind, "status": value, "reason": "R", "message": "", "lastTransitionTime": at}
+            for kind, value in (("Complete", "True"), ("Diagnosed", "Unknown"))
+        ],
+        "diagnosis": {"state": "Pending"},
+    }
+    assert requests.merge_patch(f"{CAPTURES}/captured/status", {"status": status}).status == 200
+    return f"{DIAGNOSES}/mldiag-diagnosis-{made.body['metadata']['uid']}"
+
+
 def finished(requests: Requests) -> set[str]:
     found = requests("GET", CAPTURES).body["items"]
     phases = {item["metadata"]["name"]: item.get("status", {}).get("phase") for item in found}
@@ -187,11 +211,13 @@ def test_every_permission_is_used_and_none_is_missed(tmp_path: Path) -> None:
     with apiserver(controller_manager=True, audited=True) as server:
         requests = Requests(server.kubeconfig)
         where = (f"--kubeconfig={server.kubeconfig}", f"--namespace={NAMESPACE}", "--create-namespace")
-        helm("install", OPERATOR.name, *where, chart=OPERATOR.chart)
+        values = [argument for key, value in DIAGNOSED.items() for argument in ("--set-json", setting(key, value))]
+        helm("install", OPERATOR.name, *where, *values, chart=OPERATOR.chart)
         until(lambda: requests("GET", CAPTURES).status == 200, "captures are served")
         serve_all_kinds(requests)
         assert requests("POST", "/apis/batch/v1/namespaces/default/jobs", JOB).status == 201
         make_expired_run(requests)
+        diagnosis = make_captured(requests)
         captures = list(one_of_each_kind())
         wanted = granted()
         assert wanted > UNSEEN
@@ -199,7 +225,7 @@ def test_every_permission_is_used_and_none_is_missed(tmp_path: Path) -> None:
             for item in captures:
                 assert requests("POST", CAPTURES, item).status == 201
             names = {item["metadata"]["name"] for item in captures}
-            until(lambda: finished(requests) == names, "every capture is finished")
+            until(lambda: finished(requests) >= names, "every capture is finished")
             short = capture("short", ttl_s=0, podName="absent")
             assert requests("POST", CAPTURES, short).status == 201
             until(
@@ -212,6 +238,7 @@ def test_every_permission_is_used_and_none_is_missed(tmp_path: Path) -> None:
                 "the capture waits for its pod",
             )
             assert requests("DELETE", f"{CAPTURES}/waits").status == 200
+            until(lambda: requests("GET", diagnosis).status == 200, "the Job of a diagnosis exists")
             use_control_plane(requests, tmp_path / "log")
             end_a_pod_of_the_run(requests)
             with suppress(AssertionError):  # the comparison below has a better message

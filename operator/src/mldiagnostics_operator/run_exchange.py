@@ -6,6 +6,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, Protocol
 
 from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.runs.findings import newest_findings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -66,8 +67,11 @@ class RunExchange:
         return tuple(self._sessions.get(key, {}).values())
 
     def note_findings(self, key: RunKey, findings: Sequence[RunFinding]) -> None:
-        """Note the findings of a diagnosed capture in one of its runs."""
-        self._findings[key] = findings
+        """Note the findings of a diagnosed capture in a run, unless it has newer ones."""
+        before = self._findings.get(key, ())
+        if (newest := newest_findings(before, findings)) == before:
+            return
+        self._findings[key] = newest
         self._findings.move_to_end(key)
         if len(self._findings) > MAX_RUNS:
             self._findings.popitem(last=False)

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
-from mldiagnostics_api.runs.findings import run_findings, slow_verdict, with_findings
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics_api.runs.findings import newest_findings, run_findings, slow_verdict, with_findings
 from mldiagnostics_api.v1alpha1 import (
     CaptureDiagnosis,
     CaptureFinding,
@@ -12,6 +15,9 @@ from mldiagnostics_api.v1alpha1 import (
     RunFinding,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 START = datetime(2026, 4, 24, 3, 4, 5, tzinfo=UTC)
 
 
@@ -20,7 +26,7 @@ def found(code: str, minute: int, *, severity: str = "critical", hosts: list[str
     finding = CaptureFinding(code=code, severity=severity, message="late", next_step="look", targets=targets)
     diagnosis = CaptureDiagnosis(state="Done", findings=[finding])
     time = START + timedelta(minutes=minute)
-    return run_findings(diagnosis, session=f"s-{minute}", capture="c", time=time)
+    return run_findings(diagnosis, run_id="r", session=f"s-{minute}", capture="c", time=time)
 
 
 def codes(status: MLRunStatus) -> list[str]:
@@ -55,3 +61,23 @@ def test_a_slow_host_is_that_of_the_current_attempt() -> None:
         known = slow_verdict(with_findings(MLRunStatus(), other))
         assert known is not None
         assert not known.message
+
+
+def test_a_finding_of_one_run_is_in_its_status_alone() -> None:
+    listed = [
+        CaptureFinding(code=code, severity="info", message="m", next_step="n", run_id=run_id)
+        for code, run_id in (("SlowHost", "a"), ("InputBound", "b"), ("Recompiling", None))
+    ]
+    diagnosis = CaptureDiagnosis(state="Done", findings=listed)
+    of_a = run_findings(diagnosis, run_id="a", session="s", capture="c", time=START)
+    assert [finding.code for finding in of_a] == ["SlowHost", "Recompiling"]
+
+
+@given(st.permutations([("SlowHost", 1), ("InputBound", 2), ("Inconclusive", 3)]))
+def test_the_newest_findings_do_not_depend_on_the_order_in_which_captures_are_read(
+    order: list[tuple[str, int]],
+) -> None:
+    newest: Sequence[RunFinding] = ()
+    for code, minute in order:
+        newest = newest_findings(newest, found(code, minute))
+    assert [finding.code for finding in newest] == ["InputBound"]

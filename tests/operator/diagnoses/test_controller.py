@@ -25,9 +25,10 @@ from support.cluster.operating import DEADLINE_S, condition
 from support.diagnosed_sessions import put_diagnosed_session
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
+    from mldiagnostics_api.v1alpha1 import RunFinding
     from support.cluster.operating import Namespace
 
 pytestmark = pytest.mark.apiserver
@@ -79,16 +80,19 @@ async def diagnosing(
         await asyncio.wait({running}, timeout=DEADLINE_S)
 
 
-async def pending(ml: Namespace, name: str = "capture", location: str = "volume:///ml/trainer") -> dict[str, Any]:
-    """Make a finished capture that waits for its diagnosis."""
+async def pending(
+    ml: Namespace, name: str = "capture", location: str = "volume:///ml/trainer", *, runs: Sequence[str] = (RUN,)
+) -> dict[str, Any]:
+    """Make a finished capture that waits for its diagnosis; of several runs, each has a directory of its id."""
+    directories = [location] if len(runs) < 2 else [f"{location}/{run}" for run in runs]
     conditions = [
         {"type": kind, "status": status, "reason": "R", "message": "", "lastTransitionTime": NOW}
         for kind, status in (("Complete", "True"), ("Diagnosed", "Unknown"))
     ]
     results = [
         {"pod": f"trainer-{n}", "node": f"n{n}", "rank": n, "state": "Captured", "reason": "Captured",
-         "file": f"{location}/plugins/profile/{SESSION}/host-{n}.xplane.pb"}
-        for n in range(4)
+         "file": f"{directory}/plugins/profile/{SESSION}/host-{n}.xplane.pb"}
+        for directory in directories for n in range(4)
     ]  # fmt: skip
     status = {
         "phase": "Succeeded",
@@ -98,7 +102,7 @@ async def pending(ml: Namespace, name: str = "capture", location: str = "volume:
         "captureResult": {"status": "Succeeded", "outputLocation": location},
         "conditions": conditions,
         "results": results,
-        "diagnosis": {"state": "Pending", "summary": "pending", "runs": [RUN]},
+        "diagnosis": {"state": "Pending", "summary": "pending", "runs": [*runs]},
     }
     path = path_to("diagon.gke.io", "v1alpha1", "mldiagnosticsconnections", namespace=ml.name)
     return await ml.put(path, {**builders.connection(name, namespace=ml.name), "status": status})
@@ -113,6 +117,14 @@ async def job_of(ml: Namespace, uid: str) -> dict[str, Any]:
                 return await ml.cluster.get(path)
             except NotFound:
                 await asyncio.sleep(0.05)
+
+
+async def findings_of(ml: Namespace, exchange: RunExchange, run: str = RUN) -> Sequence[RunFinding]:
+    """Wait for the findings of a run."""
+    async with asyncio.timeout(DEADLINE_S):
+        while not (findings := exchange.findings(RunKey(ml.name, run))):  # noqa: ASYNC110 - the watch fills it
+            await asyncio.sleep(0.05)
+    return findings
 
 
 async def end(ml: Namespace, job: dict[str, Any], kind: str = "Complete") -> None:
@@ -151,16 +163,17 @@ async def test_a_pending_capture_gets_the_findings_of_the_reader(ml: Namespace, 
         await end(ml, job)
         status = await ml.until(lambda status: status["diagnosis"]["state"] == "Done")
         assert await ml.events("Diagnosed") == ["Diagnosed"]
+        [first, *_] = await findings_of(ml, exchange)
     diagnosis = status["diagnosis"]
     assert diagnosis["summary"].startswith("SlowHost: trainer-2 in input, ")
     assert diagnosis["findings"][0]["targets"] == [{"pod": "trainer-2", "node": "n2", "rank": 2}]
     assert condition(status, "Diagnosed")["status"] == "True"
+    assert condition(status, "Diagnosed")["message"].startswith(f"{diagnosis['summary']}. ")
     assert (status["phase"], status["captureResult"]["status"], status["holder"]) == (
         "Succeeded",
         "Succeeded",
         "another",
     )
-    [first, *_] = exchange.findings(RunKey(ml.name, RUN))
     assert (first.code, first.hosts, first.session, first.capture) == ("SlowHost", ["trainer-2"], SESSION, "capture")
 
 
@@ -191,6 +204,75 @@ async def test_the_next_leader_finds_the_job_of_the_one_before(ml: Namespace, tm
         await ml.until(lambda status: status["diagnosis"]["state"] == "Done")
     jobs = await ml.cluster.items(path_to("batch", "v1", "jobs", namespace=ml.name), dict)
     assert [each["metadata"]["uid"] for each in jobs] == [job["metadata"]["uid"]]
+
+
+async def test_the_next_leader_notes_findings_that_no_run_has_yet(ml: Namespace, tmp_path: Path) -> None:
+    """The leader before wrote the status of the capture, and died before that of its run."""
+    put_diagnosed_session(open_store(str(tmp_path)), "ml/trainer", SESSION, hosts=4, slow=2)
+    async with diagnosing(ml, tmp_path):
+        made = await pending(ml)
+        await end(ml, await job_of(ml, made["metadata"]["uid"]))
+        await ml.until(lambda status: status["diagnosis"]["state"] == "Done")
+    exchange = RunExchange()
+    async with diagnosing(ml, tmp_path, exchange=exchange):
+        [first, *_] = await findings_of(ml, exchange)
+    assert (first.code, first.hosts, first.capture) == ("SlowHost", ["trainer-2"], "capture")
+
+
+async def test_each_run_of_a_capture_gets_its_own_findings(ml: Namespace, tmp_path: Path) -> None:
+    runs = ["a" * 64, "b" * 64]
+    for slow, run in enumerate(runs):
+        put_diagnosed_session(open_store(str(tmp_path)), f"ml/{run}", SESSION, hosts=4, slow=slow)
+    exchange = RunExchange()
+    async with diagnosing(ml, tmp_path, exchange=exchange):
+        uid = (await pending(ml, location="volume:///ml", runs=runs))["metadata"]["uid"]
+        for number, run in enumerate(runs):
+            job = await job_of(ml, f"{uid}-{number}")
+            [mount] = job["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
+            assert mount["subPath"] == f"ml/{run}/plugins/profile/{SESSION}"
+            await end(ml, job)
+        await ml.until(lambda status: status["diagnosis"]["state"] == "Done")
+        found = [(await findings_of(ml, exchange, run))[0] for run in runs]
+    assert [(each.code, each.hosts) for each in found] == [("SlowHost", ["trainer-0"]), ("SlowHost", ["trainer-1"])]
+
+
+async def test_a_job_whose_container_cannot_start_is_given_up(
+    ml: Namespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diagnosis_module, "BLOCKED_S", 0.2)
+    async with diagnosing(ml, tmp_path):
+        job = await job_of(ml, (await pending(ml))["metadata"]["uid"])
+        await pod_of(ml, job, {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "cli:1"'}})
+        status = await ml.until(lambda status: status["diagnosis"]["state"] == "Failed")
+    assert condition(status, "Diagnosed")["reason"] == "JobNotStarted"
+    assert condition(status, "Diagnosed")["message"] == (
+        f'Job {job["metadata"]["name"]} cannot start: ImagePullBackOff: Back-off pulling image "cli:1"'
+    )
+
+
+async def test_a_reader_that_was_killed_is_named_by_its_end(ml: Namespace, tmp_path: Path) -> None:
+    async with diagnosing(ml, tmp_path):
+        job = await job_of(ml, (await pending(ml))["metadata"]["uid"])
+        await pod_of(ml, job, {"terminated": {"reason": "OOMKilled", "exitCode": 137}})
+        await end(ml, job, "Failed")
+        status = await ml.until(lambda status: status["diagnosis"]["state"] == "Failed")
+    assert condition(status, "Diagnosed")["reason"] == "JobFailed"
+    assert "left no result: OOMKilled: its container ended with code 137;" in condition(status, "Diagnosed")["message"]
+    assert (status["phase"], status["captureResult"]["status"]) == ("Succeeded", "Succeeded")
+
+
+async def pod_of(ml: Namespace, job: dict[str, Any], state: dict[str, Any]) -> None:
+    """Make the pod of a Job with a container in this state."""
+    name = job["metadata"]["name"]
+    status = {
+        "containerStatuses": [
+            {"name": "diagnosis", "image": "cli:1", "imageID": "", "ready": False, "restartCount": 0, "state": state}
+        ]
+    }
+    labels = {"batch.kubernetes.io/job-name": name}
+    container = {"name": "diagnosis", "image": "cli:1"}
+    pod = {"metadata": {"name": name, "labels": labels}, "spec": {"containers": [container]}, "status": status}
+    await ml.put(path_to("", "v1", "pods", namespace=ml.name), {"apiVersion": "v1", "kind": "Pod", **pod})
 
 
 async def test_an_operator_without_jobs_says_so(ml: Namespace, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.findings import Diagnosis, Finding, FindingHost
-from mldiagnostics_operator.diagnoses.result import capture_diagnosis
+from mldiagnostics_operator.diagnoses.result import RunDiagnosis, capture_diagnosis, sentence
 
 RESULTS = [
     {"pod": f"trainer-{rank}", "node": f"n{rank}", "rank": rank, "file": f"volume:///ml/p/s/trainer-{rank}.xplane.pb"}
@@ -24,13 +24,26 @@ def slow(*hosts: FindingHost, **changes: Any) -> Finding:
 
 def test_hosts_have_the_names_that_the_operator_knows() -> None:
     lie = FindingHost("trainer-2", rank=0, pod="kube-apiserver", node="control-plane")
-    diagnosis = capture_diagnosis(Diagnosis("s", 4, 20, 0.04, (slow(lie, FindingHost("nobody")),)), RESULTS, runs=["r"])
+    diagnosis = capture_diagnosis(
+        [RunDiagnosis(Diagnosis("s", 4, 20, 0.04, (slow(lie, FindingHost("nobody")),)))], RESULTS, runs=["r"]
+    )
     assert diagnosis.findings is not None
     assert [target.model_dump() for target in diagnosis.findings[0].targets or ()] == [
         {"pod": "trainer-2", "node": "n2", "rank": 2}
     ]
     assert diagnosis.summary == "SlowHost: trainer-2 in input, 46 % of the step"
     assert (diagnosis.state, diagnosis.critical, diagnosis.warnings, diagnosis.runs) == ("Done", 1, 0, ["r"])
+    assert sentence(diagnosis) == "SlowHost: trainer-2 in input, 46 % of the step. m"
+
+
+def test_each_run_of_a_capture_keeps_its_first_finding() -> None:
+    many = Diagnosis("s", 2, 20, 0.04, tuple(slow(FindingHost("trainer-0"), cost_s=0.02 - n / 1000) for n in range(9)))
+    healthy = Finding(code="NoProblemFound", severity="info", message="m", next_step="n")
+    runs = [RunDiagnosis(Diagnosis("s", 2, 20, 0.04, (healthy,)), "b"), RunDiagnosis(many, "a")]
+    diagnosis = capture_diagnosis(runs, RESULTS, runs=["a", "b"])
+    found = [(finding.run_id, finding.code) for finding in diagnosis.findings or ()]
+    assert found == [("a", "SlowHost"), ("b", "NoProblemFound"), *[("a", "SlowHost")] * 6]
+    assert diagnosis.critical == 9
 
 
 words = st.text(max_size=1000)
@@ -50,7 +63,7 @@ findings = st.builds(
 
 @given(st.lists(findings, min_size=1, max_size=32))
 def test_any_result_becomes_a_bounded_status_with_known_pods_alone(listed: list[Finding]) -> None:
-    diagnosis = capture_diagnosis(Diagnosis("s", 1, 1, None, tuple(listed)), RESULTS)
+    diagnosis = capture_diagnosis([RunDiagnosis(Diagnosis("s", 1, 1, None, tuple(listed)))], RESULTS)
     content = diagnosis.model_dump_json(by_alias=True, exclude_none=True)
     assert len(content) < 128 * 1024
     assert "\x1b" not in content

@@ -12,11 +12,14 @@ INCONCLUSIVE: Final = "Inconclusive"
 SLOW_CODES: Final = ("SlowHost", "SeveralSlowHosts", "AlternatingHosts")
 
 
-def run_findings(diagnosis: CaptureDiagnosis, *, session: str, capture: str, time: datetime) -> list[RunFinding]:
-    """Return the findings of a diagnosed capture for the runs of its targets.
+def run_findings(
+    diagnosis: CaptureDiagnosis, *, run_id: str, session: str, capture: str, time: datetime
+) -> list[RunFinding]:
+    """Return the findings of a diagnosed capture for one of its runs.
 
     Args:
         diagnosis: Diagnosis in the status of the capture.
+        run_id: Id of the run.
         session: Its session.
         capture: Name of the object.
         time: End of the capture.
@@ -32,20 +35,30 @@ def run_findings(diagnosis: CaptureDiagnosis, *, session: str, capture: str, tim
             time=time.replace(microsecond=0),
         )
         for finding in diagnosis.findings or ()
+        if finding.run_id in (None, run_id)
     ]
 
 
-def with_findings(status: MLRunStatus, newest: Sequence[RunFinding]) -> MLRunStatus:
+def newest_findings(one: Sequence[RunFinding], other: Sequence[RunFinding]) -> Sequence[RunFinding]:
+    """Return the findings of the newer one of two diagnosed profiles.
+
+    A profile without findings counts for nothing. A diagnosis that saw nothing (all findings are inconclusive) resolves
+    none.
+    """
+    if not one or not other:
+        return one or other
+    older, newer = (one, other) if one[0].time <= other[0].time else (other, one)
+    return older if all(finding.code == INCONCLUSIVE for finding in newer) else newer
+
+
+def with_findings(status: MLRunStatus, findings: Sequence[RunFinding]) -> MLRunStatus:
     """Return a status with the findings of the newest diagnosed profile.
 
-    The findings before leave. A diagnosis that saw nothing (all findings are inconclusive) resolves none.
+    The findings before leave.
     """
     before = status.findings or []
-    if not newest or (before and newest[0].time < before[0].time):
-        return status
-    if before and all(finding.code == INCONCLUSIVE for finding in newest):
-        return status
-    return status.model_copy(update={"findings": list(newest)})
+    newest = newest_findings(before, findings)
+    return status if newest == before else status.model_copy(update={"findings": list(newest)})
 
 
 def slow_verdict(status: MLRunStatus) -> SlowVerdict | None:

@@ -308,6 +308,8 @@ class CaptureFinding(Model):
     """The same as a percentage of the step."""
     targets: Annotated[list[FindingTarget], Field(max_length=8)] | None = None
     """Targets that it is about, at most 8, by the names that the operator knows."""
+    run_id: Annotated[str, Field(max_length=128)] | None = None
+    """Id of the run that it is about, if the capture has several."""
 
 
 class CaptureDiagnosis(Model):

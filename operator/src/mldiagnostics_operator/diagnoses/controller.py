@@ -1,4 +1,7 @@
-"""The controller of diagnoses: a Job for each capture with a pending diagnosis."""
+"""The controller of diagnoses: Jobs for captures, and findings for their runs.
+
+Both follow from the status of the capture, so that nothing is lost when the leader changes.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +13,21 @@ from mldiagnostics_api.formats import optional_time
 from mldiagnostics_api.reports.reported_run import RunKey
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_api.runs.findings import run_findings
+from mldiagnostics_api.v1alpha1 import CaptureDiagnosis
 from mldiagnostics_kube.cache.informer import Backoff, Informer, InformerStore, NoInformerMetrics, Selection
 from mldiagnostics_kube.cache.object_store import key_of
 from mldiagnostics_kube.client.apiserver import ClusterError, path_to
 from mldiagnostics_kube.process.clock import Clock, utc_now
 from typing_extensions import override
 
-from mldiagnostics_operator.diagnoses.diagnosis import DiagnosisFailed, Diagnostician, conclude
+from mldiagnostics_operator.diagnoses.conclusion import conclude
+from mldiagnostics_operator.diagnoses.diagnosis import DiagnosisFailed, Diagnostician
 from mldiagnostics_operator.fair_slots import FairSlots
 from mldiagnostics_operator.supervision import keep_running
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from mldiagnostics_api.v1alpha1 import CaptureDiagnosis
     from mldiagnostics_kube.client.api_client import ApiClient
 
     from mldiagnostics_operator.config import OperatorConfig
@@ -37,11 +41,11 @@ TOTAL: Final = 4
 PER_NAMESPACE: Final = 2
 """Jobs at a time; other captures wait in line."""
 _RESTART_S: Final = 10.0
-_PENDING: Final = "status.diagnosis.state=Pending"
+_STATE: Final = "status.diagnosis.state"
 
 
 class DiagnosisController:
-    """Diagnoses pending captures, which it follows itself.
+    """Diagnoses pending captures, and notes the findings of diagnosed ones in runs.
 
     `holder` names this process in events.
     """
@@ -91,17 +95,25 @@ class DiagnosisController:
             self._storage.close()
 
     async def _follow(self) -> None:
-        await asyncio.gather(*(self._informer(namespace).run() for namespace in self._namespaces))
+        await asyncio.gather(
+            *(
+                self._informer(namespace, state, changed).run()
+                for namespace in self._namespaces
+                for state, changed in (("Pending", self.start), ("Done", self.note_findings))
+            )
+        )
 
-    def _informer(self, namespace: str | None) -> Informer[_Pending]:
+    def _informer(
+        self, namespace: str | None, state: str, changed: Callable[[Mapping[str, Any]], None]
+    ) -> Informer[_Captures]:
         return Informer(
-            "pending diagnoses",
+            f"captures with the diagnosis {state}",
             [path_to(*CONNECTIONS.gvr, namespace=namespace)],
             cluster=self._cluster,
-            store=_Pending(self),
+            store=_Captures(changed),
             metrics=NoInformerMetrics(),
             backoff=Backoff(),
-            selection=Selection(fields=_PENDING, metadata_only=False),
+            selection=Selection(fields=f"{_STATE}={state}", metadata_only=False),
         )
 
     def start(self, body: Mapping[str, Any]) -> None:
@@ -115,20 +127,20 @@ class DiagnosisController:
         meta = body["metadata"]
         try:
             result = await self._result(body)
-            diagnosis = await conclude(self._cluster, body, result, me=self._me, clock=self._clock)
+            await conclude(self._cluster, body, result, me=self._me, clock=self._clock)
         except ClusterError as error:
             _log.warning("The diagnosis of %s/%s could not be written: %s", meta["namespace"], meta["name"], error)
-            return
-        if diagnosis is not None and diagnosis.state == "Done":
-            self._note(body, diagnosis)
 
-    def _note(self, body: Mapping[str, Any], diagnosis: CaptureDiagnosis) -> None:
-        """Note the findings in the runs of the capture."""
+    def note_findings(self, body: Mapping[str, Any]) -> None:
+        """Note the findings of a diagnosed capture in its runs; repeats are ignored."""
         meta, status = body["metadata"], body["status"]
+        diagnosis = CaptureDiagnosis.model_validate(status["diagnosis"])
         namespace = body["spec"]["triggerCapture"].get("podNamespace") or meta["namespace"]
         ended = optional_time(status.get("completionTime")) or self._clock()
-        findings = run_findings(diagnosis, session=status["sessionId"], capture=meta["name"], time=ended)
         for run_id in diagnosis.runs or ():
+            findings = run_findings(
+                diagnosis, run_id=run_id, session=status["sessionId"], capture=meta["name"], time=ended
+            )
             self._exchange.note_findings(RunKey(namespace, run_id), findings)
 
     async def _result(self, body: Mapping[str, Any]) -> Any:
@@ -141,29 +153,29 @@ class DiagnosisController:
             return failure
 
 
-class _Pending(InformerStore):
-    """Starts the diagnosis of each capture that an informer delivers."""
+class _Captures(InformerStore):
+    """Passes on each capture that an informer delivers, and keeps its key alone."""
 
     left_out = 0
 
-    def __init__(self, controller: DiagnosisController) -> None:
-        self._controller = controller
-        self._uids: dict[str, str] = {}
+    def __init__(self, changed: Callable[[Mapping[str, Any]], None]) -> None:
+        self._changed = changed
+        self._keys: set[str] = set()
 
     @override
     def __len__(self) -> int:
-        return len(self._uids)
+        return len(self._keys)
 
     @override
     def put(self, item: Mapping[str, Any]) -> None:
-        self._uids[key_of(item)] = item["metadata"]["uid"]
-        self._controller.start(item)
+        self._keys.add(key_of(item))
+        self._changed(item)
 
     @override
     def remove(self, item: Mapping[str, Any]) -> None:
-        """The task ends by itself: it wrote the result, or finds that the object is gone."""
-        self._uids.pop(key_of(item), None)
+        """A task ends by itself: it wrote the result, or finds that the object is gone."""
+        self._keys.discard(key_of(item))
 
     @override
     def keep_only(self, keys: set[str]) -> None:
-        self._uids = {key: uid for key, uid in self._uids.items() if key in keys}
+        self._keys &= keys

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics.errors import MLDiagnosticsError, NotStored, StoreUnreachable
 from mldiagnostics.findings import MAX_DIAGNOSIS_BYTES, parse_diagnosis
-from mldiagnostics.layout import diagnosis_key
+from mldiagnostics.layout import PROFILE_DIR, diagnosis_key
 from mldiagnostics_api.captures.location import Location
-from mldiagnostics_api.conditions import condition_of
-from mldiagnostics_api.formats import format_time
-from mldiagnostics_api.names import ConditionType
-from mldiagnostics_api.resources import CONNECTIONS
-from mldiagnostics_api.v1alpha1 import CaptureDiagnosis, ObjectMeta
-from mldiagnostics_kube.client.apiserver import (
-    JSON_PATCH,
-    ClusterError,
-    Conflict,
-    NotFound,
-    RequestRejected,
-    Unavailable,
-    path_to,
-)
+from mldiagnostics_kube.client.apiserver import ClusterError, Conflict, NotFound, Unavailable, path_to
 from mldiagnostics_kube.process.retry import retry
 
-from mldiagnostics_operator.announcements import Announcement, announce
-from mldiagnostics_operator.diagnoses.result import capture_diagnosis
+from mldiagnostics_operator.diagnoses.job_state import blocked, has_ended, loss, never_started
+from mldiagnostics_operator.diagnoses.result import RunDiagnosis
 from mldiagnostics_operator.storage import retry_until
 
 if TYPE_CHECKING:
@@ -36,21 +22,20 @@ if TYPE_CHECKING:
 
     from mldiagnostics.findings import Diagnosis
     from mldiagnostics_kube.client.api_client import ApiClient
-    from mldiagnostics_kube.process.clock import Clock
 
     from mldiagnostics_operator.diagnoses.job import JobTemplate
     from mldiagnostics_operator.storage import Storage
 
-__all__ = ["DiagnosisFailed", "Diagnostician", "conclude"]
-
-_log: Final = logging.getLogger(__name__)
+__all__ = ["DiagnosisFailed", "Diagnostician"]
 
 LONGEST_S: Final = 1800.0
 """A Job that has not ended then is given up: its own deadline is shorter, so it waits for a node."""
+BLOCKED_S: Final = 60.0
+"""A container that cannot start for so long, for example without its image, is given up."""
+MAX_DIRECTORIES: Final = 16
+"""Log directories of one capture that are diagnosed, as many as it has runs in its status."""
 _POLL_S: Final = 2.0
 _READ_S: Final = 30.0
-_WRITE_S: Final = 300.0
-_ENDED: Final = frozenset({"Complete", "Failed", "FailureTarget"})
 
 
 class DiagnosisFailed(Exception):
@@ -74,44 +59,83 @@ class Diagnostician:
     def __init__(self, cluster: ApiClient, template: JobTemplate, storage: Storage, *, namespace: str) -> None:
         self._cluster, self._template, self._storage = cluster, template, storage
         self._jobs = path_to("batch", "v1", "jobs", namespace=namespace)
+        self._pods = path_to("", "v1", "pods", namespace=namespace)
 
-    async def diagnose(self, body: Mapping[str, Any]) -> Diagnosis:
-        """Return the diagnosis of a capture.
+    async def diagnose(self, body: Mapping[str, Any]) -> list[RunDiagnosis]:
+        """Return the diagnosis of each log directory of a capture.
+
+        A capture of several runs has one for each.
 
         Raises:
-            DiagnosisFailed: No Job can read the traces, it failed, or its result is not valid.
+            DiagnosisFailed: There is none: no Job can read the traces, it failed, or its result is not valid.
         """
-        location, session = log_directory(body), str(body["status"]["sessionId"])
+        uid, session = body["metadata"]["uid"], str(body["status"]["sessionId"])
+        runs = (body["status"].get("diagnosis") or {}).get("runs") or ()
+        directories = log_directories(body)
+        diagnoses: list[RunDiagnosis] = []
+        failure: DiagnosisFailed | None = None
+        for number, location in enumerate(directories):
+            name = uid if len(directories) == 1 else f"{uid}-{number}"
+            run_id = location.segments[-1] if len(directories) > 1 and location.segments else None
+            try:
+                diagnosis = await self._diagnose(name, location, session)
+            except DiagnosisFailed as error:
+                failure = error
+            else:
+                diagnoses.append(RunDiagnosis(diagnosis, run_id if run_id in runs else None))
+        if failure is not None and not diagnoses:
+            raise failure
+        return diagnoses
+
+    async def _diagnose(self, name: str, location: Location, session: str) -> Diagnosis:
+        """Return the diagnosis of one log directory by a Job."""
         if obstacle := self._template.obstacle(location):
             raise DiagnosisFailed("StorageNotShared", obstacle)
-        job = self._template.manifest(body["metadata"]["uid"], location, session)
+        job = self._template.manifest(name, location, session)
+        name = job["metadata"]["name"]
         try:
             async with asyncio.timeout(LONGEST_S):
-                await self._run(job)
+                problem = await self._run(job)
         except TimeoutError:
-            name = job["metadata"]["name"]
             message = f"Job {name} has not ended in {LONGEST_S:g} s; see `kubectl describe job {name}`"
             raise DiagnosisFailed("TimedOut", message) from None
         except ClusterError as error:
             raise DiagnosisFailed("JobRejected", f"the Job could not be created or read: {error}") from error
-        return await self._read(location, session, job["metadata"]["name"])
+        return await self._read(location, session, name, problem)
 
-    async def _run(self, job: dict[str, Any]) -> None:
-        """Create a Job, unless there is one of its name, and return when it has ended."""
+    async def _run(self, job: dict[str, Any]) -> str:
+        """Run a Job to its end and return why it failed; empty if it did not.
+
+        A Job of its name, of an earlier leader, is used.
+
+        Raises:
+            DiagnosisFailed: Its container cannot start.
+        """
         path = f"{self._jobs}/{job['metadata']['name']}"
         with suppress(Conflict):  # an earlier leader made it
             await retry(lambda: self._cluster.create(self._jobs, job), on=Unavailable)
+        loop = asyncio.get_running_loop()
+        startable_s = loop.time()
         while True:
             try:
                 current = await retry(lambda: self._cluster.get(path), on=Unavailable)
             except NotFound:
-                return  # it has ended, and was deleted
-            conditions = [condition_of(current, kind) for kind in _ENDED]
-            if any(condition is not None and condition.holds for condition in conditions):
-                return
+                return ""  # it has ended, and was deleted
+            if has_ended(current):
+                return loss(current, await self._pods_of(current))
+            obstacle = blocked(await self._pods_of(current)) if never_started(current) else None
+            if obstacle is None:
+                startable_s = loop.time()
+            elif loop.time() - startable_s >= BLOCKED_S:
+                message = f"Job {current['metadata']['name']} cannot start: {obstacle}"
+                raise DiagnosisFailed("JobNotStarted", message)
             await asyncio.sleep(_POLL_S)
 
-    async def _read(self, location: Location, session: str, job: str) -> Diagnosis:
+    async def _pods_of(self, job: Mapping[str, Any]) -> list[dict[str, Any]]:
+        labels = f"batch.kubernetes.io/job-name={job['metadata']['name']}"
+        return await retry(lambda: self._cluster.items(self._pods, dict, labels=labels), on=Unavailable)
+
+    async def _read(self, location: Location, session: str, job: str, problem: str) -> Diagnosis:
         directory, key = self._storage.directory(location), diagnosis_key(session)
         until = asyncio.get_running_loop().time() + _READ_S
         try:
@@ -120,7 +144,8 @@ class Diagnostician:
             )
             diagnosis = parse_diagnosis(content, source=str(location.child(key)))
         except NotStored:
-            message = f"Job {job} left no result; see its log, `kubectl logs job/{job}`"
+            cause = f": {problem}" if problem else ""
+            message = f"Job {job} left no result{cause}; see its log, `kubectl logs job/{job}`"
             raise DiagnosisFailed("JobFailed", message) from None
         except (MLDiagnosticsError, ValueError) as error:
             raise DiagnosisFailed("InvalidResult", str(error)) from error
@@ -129,70 +154,11 @@ class Diagnostician:
         return diagnosis
 
 
-def log_directory(body: Mapping[str, Any]) -> Location:
-    """Return the log directory of a finished capture, as the operator wrote it."""
-    return Location.parse(body["status"]["captureResult"]["outputLocation"])
-
-
-async def conclude(
-    cluster: ApiClient, body: Mapping[str, Any], result: Diagnosis | DiagnosisFailed, *, me: str, clock: Clock
-) -> CaptureDiagnosis | None:
-    """Write a result into the status of its capture, with an event.
-
-    Return None if the object is gone or has a result.     The result of the capture itself is never changed.
-    """
+def log_directories(body: Mapping[str, Any]) -> list[Location]:
+    """Return the log directories of a finished capture, in a fixed order."""
     status = body["status"]
-    runs = (status.get("diagnosis") or {}).get("runs") or ()
-    if isinstance(result, DiagnosisFailed):
-        diagnosis = CaptureDiagnosis(state="Failed", summary=f"not diagnosed: {result.reason}", runs=list(runs) or None)
-        condition = {"status": "False", "reason": result.reason, "message": str(result)[:1024]}
-    else:
-        diagnosis = capture_diagnosis(result, status.get("results") or (), runs=runs)
-        condition = {"status": "True", "reason": "Diagnosed", "message": diagnosis.summary or ""}
-    if not await _write(cluster, body, diagnosis, condition, clock):
-        return None
-    is_problem = isinstance(result, DiagnosisFailed) or bool(diagnosis.critical or diagnosis.warnings)
-    event = "DiagnosisFailed" if isinstance(result, DiagnosisFailed) else "Diagnosed"
-    await announce(
-        cluster,
-        CONNECTIONS,
-        ObjectMeta.model_validate(body["metadata"]),
-        Announcement(event, condition["message"], warning=is_problem),
-        me=me,
-        now=clock(),
-    )
-    return diagnosis
-
-
-async def _write(
-    cluster: ApiClient,
-    body: Mapping[str, Any],
-    diagnosis: CaptureDiagnosis,
-    condition: Mapping[str, str],
-    clock: Clock,
-) -> bool:
-    meta, conditions = body["metadata"], body["status"]["conditions"]
-    at = next(at for at, each in enumerate(conditions) if each["type"] == ConditionType.DIAGNOSED)
-    changed = {**conditions[at], **condition, "lastTransitionTime": format_time(clock())}
-    result = diagnosis.model_dump(mode="json", by_alias=True, exclude_none=True)
-    patch = [
-        {"op": "test", "path": "/metadata/uid", "value": meta["uid"]},
-        {"op": "test", "path": "/status/diagnosis/state", "value": "Pending"},
-        {"op": "test", "path": f"/status/conditions/{at}/type", "value": str(ConditionType.DIAGNOSED)},
-        {"op": "replace", "path": "/status/diagnosis", "value": result},
-        {"op": "replace", "path": f"/status/conditions/{at}", "value": changed},
-    ]
-    path = path_to(*CONNECTIONS.gvr, namespace=meta["namespace"], name=meta["name"])
-    until = asyncio.get_running_loop().time() + _WRITE_S
-    try:
-        await retry(
-            lambda: cluster.patch(f"{path}/status", patch, content_type=JSON_PATCH),
-            on=(Unavailable, Conflict),
-            until=until,
-        )
-    except NotFound:
-        return False
-    except RequestRejected as rejection:
-        _log.info("The diagnosis of %s/%s is dropped: %s", meta["namespace"], meta["name"], rejection)
-        return False
-    return True
+    files = [str(each["file"]) for each in status.get("results") or () if each.get("file")]
+    directories = {file.rpartition(f"{PROFILE_DIR}/")[0] for file in files}
+    if not directories:  # the results did not fit into the status
+        directories = {status["captureResult"]["outputLocation"]}
+    return [Location.parse(each) for each in sorted(directories)][:MAX_DIRECTORIES]

@@ -6,6 +6,7 @@ nodes and ranks are those of the operator's own results.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics.layout import TRACE_SUFFIX
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.findings import Diagnosis, Finding
 
-__all__ = ["capture_diagnosis"]
+__all__ = ["RunDiagnosis", "capture_diagnosis", "sentence"]
 
 MAX_FINDINGS: Final = 8
 MAX_TARGETS: Final = 8
@@ -26,29 +27,51 @@ _WORD: Final = 64
 _SUMMARY: Final = 256
 
 
+@dataclass(frozen=True, slots=True)
+class RunDiagnosis:
+    """Result of one Job."""
+
+    diagnosis: Diagnosis
+    run_id: str | None = None
+    """Run of its hosts, if the capture has several."""
+
+
 def capture_diagnosis(
-    diagnosis: Diagnosis, results: Sequence[Mapping[str, Any]], *, runs: Sequence[str] = ()
+    diagnoses: Sequence[RunDiagnosis], results: Sequence[Mapping[str, Any]], *, runs: Sequence[str] = ()
 ) -> CaptureDiagnosis:
     """Return the diagnosis of a capture.
 
+    It has the first finding of each run, and those that cost most.
+
     Args:
-        diagnosis: Result of the Job.
+        diagnoses: Results of the Jobs, at least one.
         results: Results of the targets in the status of the capture.
         runs: Ids of the runs of the targets.
     """
     targets = {_stem(each["file"]): each for each in results if each.get("file")}
-    findings = [_finding(finding, targets) for finding in diagnosis.findings[:MAX_FINDINGS]]
+    everything = [(finding, each.run_id) for each in diagnoses for finding in each.diagnosis.findings]
+    first = {id(each.diagnosis.findings[0]) for each in diagnoses}
+    if len(diagnoses) > 1:  # those of one run are in the order of their cost
+        everything.sort(key=lambda each: -each[0].cost_s)
+    chosen = sorted(everything, key=lambda each: id(each[0]) not in first)[:MAX_FINDINGS]
+    findings = [_finding(finding, targets, run_id) for finding, run_id in chosen]
     return CaptureDiagnosis(
         state="Done",
         summary=_summary(findings[0]),
-        critical=sum(finding.severity == "critical" for finding in diagnosis.findings),
-        warnings=sum(finding.severity == "warning" for finding in diagnosis.findings),
+        critical=sum(finding.severity == "critical" for finding, _ in everything),
+        warnings=sum(finding.severity == "warning" for finding, _ in everything),
         findings=findings,
         runs=list(runs) or None,
     )
 
 
-def _finding(finding: Finding, targets: Mapping[str, Mapping[str, Any]]) -> CaptureFinding:
+def sentence(diagnosis: CaptureDiagnosis) -> str:
+    """Return a diagnosis for an event: its summary, and the sentence of the reader."""
+    messages = [finding.message for finding in diagnosis.findings or ()]
+    return f"{diagnosis.summary}. {messages[0]}" if messages else diagnosis.summary or ""
+
+
+def _finding(finding: Finding, targets: Mapping[str, Mapping[str, Any]], run_id: str | None) -> CaptureFinding:
     known = [targets[host.name] for host in finding.hosts if host.name in targets][:MAX_TARGETS]
     named = [FindingTarget(pod=each["pod"], node=each.get("node"), rank=each.get("rank")) for each in known]
     return CaptureFinding(
@@ -61,6 +84,7 @@ def _finding(finding: Finding, targets: Mapping[str, Mapping[str, Any]]) -> Capt
         cost_seconds=finding.cost_s,
         cost_percent=round(100 * finding.cost_share, 1),
         targets=named or None,
+        run_id=run_id,
     )
 
 

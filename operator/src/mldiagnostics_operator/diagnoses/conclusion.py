@@ -1,0 +1,101 @@
+"""The result of a diagnosis in the status of its capture."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from mldiagnostics_api.formats import format_time
+from mldiagnostics_api.names import ConditionType
+from mldiagnostics_api.resources import CONNECTIONS
+from mldiagnostics_api.v1alpha1 import CaptureDiagnosis, ObjectMeta
+from mldiagnostics_kube.client.apiserver import JSON_PATCH, Conflict, NotFound, RequestRejected, Unavailable, path_to
+from mldiagnostics_kube.process.retry import retry
+
+from mldiagnostics_operator.announcements import Announcement, announce
+from mldiagnostics_operator.diagnoses.diagnosis import DiagnosisFailed
+from mldiagnostics_operator.diagnoses.result import capture_diagnosis, sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mldiagnostics_kube.client.api_client import ApiClient
+    from mldiagnostics_kube.process.clock import Clock
+
+    from mldiagnostics_operator.diagnoses.result import RunDiagnosis
+
+__all__ = ["conclude"]
+
+_log: Final = logging.getLogger(__name__)
+
+_WRITE_S: Final = 300.0
+_MESSAGE: Final = 1024
+
+
+async def conclude(
+    cluster: ApiClient,
+    body: Mapping[str, Any],
+    result: Sequence[RunDiagnosis] | DiagnosisFailed,
+    *,
+    me: str,
+    clock: Clock,
+) -> None:
+    """Write a result into the status of its capture, with an event.
+
+    Nothing happens if the object is gone or has one. The result of the capture itself is never changed.
+    """
+    status = body["status"]
+    runs = (status.get("diagnosis") or {}).get("runs") or ()
+    if isinstance(result, DiagnosisFailed):
+        diagnosis = CaptureDiagnosis(state="Failed", summary=f"not diagnosed: {result.reason}", runs=list(runs) or None)
+        condition = {"status": "False", "reason": result.reason, "message": str(result)[:_MESSAGE]}
+    else:
+        diagnosis = capture_diagnosis(result, status.get("results") or (), runs=runs)
+        condition = {"status": "True", "reason": "Diagnosed", "message": sentence(diagnosis)[:_MESSAGE]}
+    if not await _write(cluster, body, diagnosis, condition, clock):
+        return
+    is_problem = isinstance(result, DiagnosisFailed) or bool(diagnosis.critical or diagnosis.warnings)
+    event = "DiagnosisFailed" if isinstance(result, DiagnosisFailed) else "Diagnosed"
+    await announce(
+        cluster,
+        CONNECTIONS,
+        ObjectMeta.model_validate(body["metadata"]),
+        Announcement(event, condition["message"], warning=is_problem),
+        me=me,
+        now=clock(),
+    )
+
+
+async def _write(
+    cluster: ApiClient,
+    body: Mapping[str, Any],
+    diagnosis: CaptureDiagnosis,
+    condition: Mapping[str, str],
+    clock: Clock,
+) -> bool:
+    meta, conditions = body["metadata"], body["status"]["conditions"]
+    at = next(at for at, each in enumerate(conditions) if each["type"] == ConditionType.DIAGNOSED)
+    changed = {**conditions[at], **condition, "lastTransitionTime": format_time(clock())}
+    result = diagnosis.model_dump(mode="json", by_alias=True, exclude_none=True)
+    patch = [
+        {"op": "test", "path": "/metadata/uid", "value": meta["uid"]},
+        {"op": "test", "path": "/status/diagnosis/state", "value": "Pending"},
+        {"op": "test", "path": f"/status/conditions/{at}/type", "value": str(ConditionType.DIAGNOSED)},
+        {"op": "replace", "path": "/status/diagnosis", "value": result},
+        {"op": "replace", "path": f"/status/conditions/{at}", "value": changed},
+    ]
+    path = path_to(*CONNECTIONS.gvr, namespace=meta["namespace"], name=meta["name"])
+    until = asyncio.get_running_loop().time() + _WRITE_S
+    try:
+        await retry(
+            lambda: cluster.patch(f"{path}/status", patch, content_type=JSON_PATCH),
+            on=(Unavailable, Conflict),
+            until=until,
+        )
+    except NotFound:
+        return False
+    except RequestRejected as rejection:
+        _log.info("The diagnosis of %s/%s is dropped: %s", meta["namespace"], meta["name"], rejection)
+        return False
+    return True
