@@ -3,6 +3,7 @@
 from collections.abc import Generator, Iterator
 from typing import Any
 
+import claim_scene
 import pytest
 import scene
 from cloud import ENDPOINT, Cloud
@@ -26,8 +27,12 @@ VALUES = {
     "controlPlane.peer.enabled": True,
 }
 """Of all modules but one, in the cluster's only installation: other values replace its pods, which takes 25 s."""
-FIRST, LAST = ("test_chaos",), ("test_injection_faults", "test_webhook_installed", "test_certificates")
-"""Modules with an operator of other values, and those after which the webhook is installed again."""
+FIRST, LAST = (
+    ("test_chaos", "test_cli_xprof", "test_diagnosis"),
+    ("test_injection_faults", "test_webhook_installed", "test_certificates"),
+)
+"""Modules with an operator of other values, and those after which the webhook is installed again.
+"""
 
 
 @pytest.hookimpl(trylast=True)
@@ -38,7 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _turn(item: pytest.Item) -> int:
     module = item.path.stem
-    return -1 if module in FIRST else 1 + LAST.index(module) if module in LAST else 0
+    return FIRST.index(module) - len(FIRST) if module in FIRST else 1 + LAST.index(module) if module in LAST else 0
 
 
 @pytest.hookimpl(wrapper=True)
@@ -107,6 +112,14 @@ def namespace(kubectl: Kubectl) -> str:
     return scene.NAMESPACE
 
 
+@pytest.fixture(scope="session")
+def claim(kubectl: Kubectl, operator_image: list[str]) -> str:
+    """Claim in the namespace of the operator over an empty directory of the node."""
+    assert operator_image, "it is loaded"
+    claim_scene.create(kubectl)
+    return claim_scene.NAME
+
+
 @pytest.fixture(scope="module")
 def operator_values() -> dict[str, Any]:
     """Values of the operator by dotted path; a module may override this fixture."""
@@ -135,7 +148,7 @@ def webhook(helm: installation.Helm, kubectl: Kubectl, webhook_image: list[str])
 @pytest.fixture(scope="session")
 def training(kubectl: Kubectl, prepared: None, namespace: str) -> Iterator[list[str]]:  # noqa: ARG001  # loads its image
     """Run the example's JobSet of two hosts until the end of the tests; yield the names of its pods."""
-    yield start_training(kubectl, namespace, rest_seconds=REST_S)
+    yield start_training(kubectl, namespace, REST_SECONDS=REST_S)
     kubectl("delete", "jobset", "training", f"--namespace={namespace}", "--wait=false")
 
 

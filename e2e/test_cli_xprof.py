@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import claim_scene
 import pytest
 from cluster import images
 from cluster.paths import REPOSITORY
@@ -17,73 +18,19 @@ from cluster.provider import Provider
 from demo.command_line import MLDIAG, mldiag
 from demo.installation import NAMESPACE as OPERATORS
 from demo.kubectl import Kubectl, eventually
-from release.parts import OPERATOR, XPROF
+from release.parts import XPROF
 from scene import NAMESPACE
 from viewer import hosts_served
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
-CLAIM = "e2e-profiles"
 SHORT = "short"
-FOLDER = "/var/tmp/mldiagnostics-e2e"
-"""Of the node."""
-MAKE_WRITABLE = """
-import os, shutil
-for each in os.scandir("/v"):
-    shutil.rmtree(each.path)
-os.chown("/v", 65532, 65532)
-"""
 
 
 @pytest.fixture(scope="module")
-def operator_values(kubectl: Kubectl, operator_image: list[str]) -> dict[str, Any]:
+def operator_values(claim: str) -> dict[str, Any]:
     """Values of an operator whose volume is a claim."""
-    assert operator_image, "it is loaded"
-    kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OPERATORS}})
-    kubectl("delete", "pod", CLAIM, "--ignore-not-found")
-    for manifest in claim():
-        kubectl.apply(manifest)
-    kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", f"pod/{CLAIM}", "--timeout=60s", timeout_s=70)
-    return {"policy.allowedStorage": {"*": ["volume:///"]}, "volume.existingClaim": CLAIM}
-
-
-def claim() -> list[dict[str, Any]]:
-    """Return a claim over an empty directory of the node, and the pod that lets the operator write there."""
-    volume = {
-        "capacity": {"storage": "1Gi"},
-        "accessModes": ["ReadWriteMany"],
-        "storageClassName": "",
-        "hostPath": {"path": FOLDER, "type": "DirectoryOrCreate"},
-        "claimRef": {"namespace": OPERATORS, "name": CLAIM},
-    }
-    wanted = {
-        "accessModes": ["ReadWriteMany"],
-        "storageClassName": "",
-        "volumeName": CLAIM,
-        "resources": {"requests": {"storage": "1Gi"}},
-    }
-    container = {
-        "name": "main",
-        "image": OPERATOR.default_image,
-        "command": ["python", "-c", MAKE_WRITABLE],
-        "securityContext": {"runAsUser": 0},
-        "volumeMounts": [{"name": "v", "mountPath": "/v"}],
-    }
-    pod = {
-        "restartPolicy": "Never",
-        "containers": [container],
-        "volumes": [{"name": "v", "hostPath": volume["hostPath"]}],
-    }
-    return [
-        {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": CLAIM}, "spec": volume},
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": CLAIM, "namespace": OPERATORS},
-            "spec": wanted,
-        },
-        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": CLAIM, "namespace": "default"}, "spec": pod},
-    ]
+    return claim_scene.values(claim)
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +62,7 @@ def test_a_capture_on_the_operators_claim_is_downloaded_and_opened_in_xprof(
     assert {path.name.removesuffix(".xplane.pb"): path.stat().st_size for path in traces} == stored
 
     where = ("-n", OPERATORS)
-    create = ("xprof", "create", directory, "--on", "kubernetes", "--image", xprof_image, "--claim", CLAIM)
+    create = ("xprof", "create", directory, "--on", "kubernetes", "--image", xprof_image, "--claim", claim_scene.NAME)
     [made] = document(*create, "--memory", "1Gi", *where)
     assert (made["state"], made["logDirectory"]) == ("Running", directory)
     try:

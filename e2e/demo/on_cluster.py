@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -95,20 +95,20 @@ class _Commands:
                 return
 
 
-def start_training(kubectl: Kubectl, namespace: str, *, rest_seconds: float | None = None) -> list[str]:
+def start_training(kubectl: Kubectl, namespace: str, **env: object) -> list[str]:
     """Start the example's JobSet again; return the names of its pods once all of them train.
 
     Args:
         kubectl: Client of the cluster.
         namespace: Namespace of the JobSet.
-        rest_seconds: Pause after each step. Default: the example's own.
+        env: Variables of the example, see its `train.py`.
 
     Raises:
         ClusterError: some pods do not train within the deadline; the message quotes their logs.
     """
     where = f"--namespace={namespace}"
     kubectl("delete", "jobset", "training", where, "--ignore-not-found", "--cascade=foreground", timeout_s=90)
-    kubectl("apply", where, "--filename=-", stdin=_jobset(rest_seconds))
+    kubectl("apply", where, "--filename=-", stdin=_jobset(env))
     try:
         return eventually(
             lambda: training_pods(kubectl, namespace),
@@ -121,13 +121,10 @@ def start_training(kubectl: Kubectl, namespace: str, *, rest_seconds: float | No
         raise ClusterError(f"{error}\n{pods}\n{logs}") from error
 
 
-def _jobset(rest_seconds: float | None) -> str:
-    text = (installation.EXAMPLE / "jobset.yaml").read_text()
-    if rest_seconds is None:
-        return text
-    jobset = yaml.safe_load(text)
+def _jobset(env: Mapping[str, object]) -> str:
+    jobset = yaml.safe_load((installation.EXAMPLE / "jobset.yaml").read_text())
     (container,) = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"]
-    container["env"].append({"name": "REST_SECONDS", "value": str(rest_seconds)})
+    container["env"] += [{"name": name, "value": str(value)} for name, value in env.items()]
     return json.dumps(jobset)
 
 
