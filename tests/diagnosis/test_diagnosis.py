@@ -120,6 +120,42 @@ def test_hosts_that_are_late_in_turn_alternate() -> None:
     assert (finding.code, {host.name for host in finding.hosts}) == ("AlternatingHosts", {"host-0", "host-1", "host-2"})
 
 
+@pytest.mark.parametrize("hosts", [2, 3, 4])
+def test_regular_turns_of_hosts_show_among_noise(hosts: int) -> None:
+    rolls = random.Random(hosts)
+    work: list[list[dict[Phase, float]]] = [
+        [{"host": 0.02 * (step % hosts == host) + rolls.uniform(0, 0.008)} for step in range(32)]
+        for host in range(hosts)
+    ]
+    finding = diagnose(synchronous_job(work), session="s").verdict
+    assert (finding.code, finding.host_count) == ("AlternatingHosts", hosts)
+
+
+@given(st.integers(3, 8), seeds, seeds)
+def test_a_host_that_other_work_delays_by_any_time_is_not_named(hosts: int, culprit: int, seed: int) -> None:
+    rolls = random.Random(seed)
+    times = [0.0, 0.001, 0.0025, 0.003, 0.004, 0.006] * 7
+    rolls.shuffle(times)
+    work: list[list[dict[Phase, float]]] = [[{} for _ in times] for _ in range(hosts)]
+    work[culprit % hosts] = [{"host": time} for time in times]
+    assert not named(diagnose(synchronous_job(work), session="s"))
+
+
+def test_hosts_that_wait_for_a_slow_host_are_not_bound_by_communication() -> None:
+    job = synchronous_job(steady(4, 10, {1: {"host": 0.01}}), transport_s=0.03)
+    assert codes(diagnose(job, session="s")) == ["SlowHost"]
+
+
+@given(st.integers(3, 8), slow_phases, st.floats(0.1, 0.5), st.floats(0.001, 0.2))
+def test_a_delay_counts_from_a_tenth_of_the_step_without_it(
+    hosts: int, phase: Phase, share: float, transport_s: float
+) -> None:
+    delay = share * (0.02 + transport_s) * 1.001
+    job = synchronous_job(steady(hosts, 10, {0: {phase: delay}}), transport_s=transport_s)
+    [finding] = [each for each in diagnose(job, session="s").findings if each.code == "SlowHost"]
+    assert (finding.phase, [host.name for host in finding.hosts]) == (phase, ["host-0"])
+
+
 def test_rare_long_delays_of_one_host_count() -> None:
     work = steady(4, 30)
     work[3] = [{"checkpoint": 0.2} if step % 5 == 0 else {} for step in range(30)]

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mldiagnostics_diagnosis.matching import Job
-
-__all__ = ["CRITICAL", "WARNING", "LateHost", "delays", "late_hosts"]
+__all__ = ["CRITICAL", "WARNING", "LateHost", "delays", "is_late", "is_steady", "late_hosts"]
 
 WARNING = 0.1
-"""Share of the step from which a delay counts."""
+"""Share of the step without the delay from which a delay counts."""
 CRITICAL = 0.2
+"""Share of the step from which a delay is critical."""
 FEWEST_LATE_STEPS = 5
 USUAL = 0.6
 """A host that is late in this share of the steps is late as a rule."""
+SELDOM = 0.55
+"""A host that is late in at most this share of the steps is late now and then."""
 OWN = 0.75
 """A host that is late now and then must cause this share of all delays."""
 
@@ -37,27 +38,51 @@ class LateHost:
     """Mean of its delays over all steps."""
 
 
-def delays(job: Job) -> list[list[float]]:
-    """Return the delay of each host in each step, in seconds: the median wait of the others above its own."""
-    by_step = [_behind_others(waits) for waits in zip(*job.waits, strict=True)]
+def delays(waits: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Return the delay of each host in each step, in seconds: the median wait of the others above its own.
+
+    Args:
+        waits: Time in collectives, by host and step.
+    """
+    by_step = [_behind_others(each) for each in zip(*waits, strict=True)]
     return [list(series) for series in zip(*by_step, strict=True)]
 
 
-def late_hosts(job: Job) -> list[LateHost]:
-    """Return the hosts that are late again and again, the latest first; none if they are most of the hosts."""
-    if not job.waits_together or not job.has_steps:
-        return []
-    behind = delays(job)
-    late = [_late_steps(job, series) for series in behind]
+def late_hosts(behind: Sequence[Sequence[float]], seconds: Sequence[float]) -> list[LateHost]:
+    """Return the hosts that are late again and again, the latest first; none if they are most of the hosts.
+
+    Args:
+        behind: Delays by host and step.
+        seconds: Time of each step.
+    """
+    late = [tuple(step for step, delay in enumerate(series) if is_late(delay, seconds[step])) for series in behind]
     weights = [sum(series[step] for step in steps) for series, steps in zip(behind, late, strict=True)]
+    step_s = median(seconds)
     found = [
-        LateHost(index, steps, _cost(behind[index], steps, job))
+        LateHost(index, steps, _cost(behind[index], steps))
         for index, steps in enumerate(late)
-        if _counts(job, behind[index], steps, weights[index], sum(weights))
+        if len(steps) >= FEWEST_LATE_STEPS
+        and (
+            _is_late_as_a_rule(behind[index], steps, step_s)
+            or _is_late_at_times(behind[index], steps, sum(seconds), sum(weights))
+        )
     ]
     if len(found) * 2 > len(behind):
         return []
-    return sorted(found, key=lambda host: (-host.delay_s, job.summaries[host.index].host))
+    return sorted(found, key=lambda host: (-host.delay_s, host.index))
+
+
+def is_late(delay_s: float, step_s: float) -> bool:
+    """Return whether a delay counts: the step would be shorter by a tenth of the rest without it."""
+    return delay_s >= WARNING * max(step_s - delay_s, 0.0) and delay_s > 0
+
+
+def is_steady(series: Sequence[float]) -> bool:
+    """Return whether delays have one cause: three quarters of them are at least half of the median.
+
+    Other work on a machine delays a host too, but by another time in each step.
+    """
+    return sorted(series)[len(series) // 4] >= median(series) / 2
 
 
 def _behind_others(waits: Sequence[float]) -> list[float]:
@@ -77,20 +102,23 @@ def _median_without(ordered: Sequence[float], index: int) -> float:
     return (value((number - 1) // 2) + value(number // 2)) / 2
 
 
-def _late_steps(job: Job, series: Sequence[float]) -> tuple[int, ...]:
-    return tuple(step for step, delay in enumerate(series) if delay >= WARNING * job.seconds[step])
+def _is_late_as_a_rule(series: Sequence[float], steps: Sequence[int], step_s: float) -> bool:
+    return len(steps) >= USUAL * len(series) and is_late(median(series), step_s) and is_steady(series)
 
 
-def _counts(job: Job, series: Sequence[float], steps: Sequence[int], weight: float, all_weights: float) -> bool:
-    if len(steps) < FEWEST_LATE_STEPS:
-        return False
-    if len(steps) >= USUAL * len(series) and median(series) >= WARNING * job.step_s:
-        return True
-    return weight >= WARNING * sum(job.seconds) and weight >= OWN * all_weights
+def _is_late_at_times(series: Sequence[float], steps: Sequence[int], total_s: float, all_weights: float) -> bool:
+    of_late = [series[step] for step in steps]
+    weight = sum(of_late)
+    return (
+        len(steps) <= SELDOM * len(series)
+        and is_late(weight, total_s)
+        and weight >= OWN * all_weights
+        and is_steady(of_late)
+    )
 
 
-def _cost(series: Sequence[float], steps: Sequence[int], job: Job) -> float:
+def _cost(series: Sequence[float], steps: Sequence[int]) -> float:
     """Return the delay per step; the median of a host that is late as a rule, so that single spikes do not count."""
     if len(steps) >= USUAL * len(series):
         return median(series)
-    return fmean([series[step] for step in steps]) * len(steps) / len(job.seconds)
+    return fmean([series[step] for step in steps]) * len(steps) / len(series)

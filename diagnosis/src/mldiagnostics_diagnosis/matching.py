@@ -8,9 +8,12 @@ from functools import cached_property
 from statistics import fmean, median, median_low
 from typing import TYPE_CHECKING
 
+from mldiagnostics_diagnosis.lateness import delays, late_hosts
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from mldiagnostics_diagnosis.lateness import LateHost
     from mldiagnostics_diagnosis.phases import Phase
     from mldiagnostics_diagnosis.summary import HostSummary, Operation
 
@@ -59,6 +62,16 @@ class Job:
     def waits(self) -> tuple[tuple[float, ...], ...]:
         """Time in collectives, by host and step."""
         return tuple(self._pick(host, host.steps.waits if host.steps else ()) for host in self.summaries)
+
+    @cached_property
+    def delays(self) -> list[list[float]]:
+        """Delay behind the others, by host and step."""
+        return delays(self.waits)
+
+    @cached_property
+    def late_hosts(self) -> list[LateHost]:
+        """The hosts that the others wait for, the latest first; none where the hosts do not meet."""
+        return late_hosts(self.delays, self.seconds) if self.waits_together and self.has_steps else []
 
     @cached_property
     def arrivals(self) -> tuple[tuple[float, ...], ...]:

@@ -40,7 +40,7 @@ class Steps(_Part):
     source: Literal["annotations", "modules"]
     """Source of the numbers: annotations of the program, or the count of its most frequent module."""
     total: Annotated[int, Field(ge=0)]
-    """Whole steps in the trace; of more than 64, those whose number is a multiple of a power of two are kept."""
+    """Whole steps in the trace; of more than 64, every 2nd, 4th, 8th … run of 8 steps is kept, by their numbers."""
     numbers: Annotated[tuple[StepNumber, ...], Field(max_length=MAX_STEPS)]
     seconds: Series
     arrivals: Series

@@ -95,6 +95,38 @@ def test_events_inside_decide_the_phase_of_the_host(events: list[Event], phase: 
     assert shown[phase] == pytest.approx(7.0 if phase == "host" else 5.0, abs=0.2)
 
 
+def collector(start_ms: float) -> Event:
+    return Event("PythonRefManager::CollectGarbage", start_ms, 0.002)
+
+
+def test_a_collection_of_garbage_lasts_between_the_two_marks_of_jax() -> None:
+    def collect(t: float) -> list[Event]:
+        return [collector(t + 10.6), collector(t + 15.5)]
+
+    lines = {"python": host_line(collect, 15.6), "tf_worker": [_later(each, 5.0) for each in operations()]}
+    shown = phases(summary_of(xspace({"/host:CPU": lines})))
+    assert shown["collection"] == pytest.approx(4.9, abs=0.1)
+
+
+def test_the_end_of_a_collection_that_began_before_the_trace_starts_none() -> None:
+    line = host_line(lambda t: [collector(t + 10.6), collector(t + 15.5)], 15.6)
+    lines = {"python": [collector(0.0), *line], "tf_worker": [_later(each, 5.0) for each in operations()]}
+    shown = phases(summary_of(xspace({"/host:CPU": lines})))
+    assert shown["collection"] == pytest.approx(4.9, abs=0.1)
+
+
+@pytest.mark.parametrize(("reads", "phase"), [(1, "host"), (3, "checkpoint")])
+def test_time_after_several_arrays_were_read_is_a_checkpoint(reads: int, phase: str) -> None:
+    def save(t: float) -> list[Event]:
+        copies = [Event("ArrayImpl.copy_to_host_async", t + 10.55 + n * 0.01, 0.005) for n in range(reads)]
+        return [*copies, *(Event("np.asarray(jax.Array)", t + 10.6 + n * 0.1, 0.05) for n in range(reads))]
+
+    lines = {"python": host_line(save, 15.6), "tf_worker": [_later(each, 5.0) for each in operations()]}
+    shown = phases(summary_of(xspace({"/host:CPU": lines})))
+    assert shown[phase] >= 4.5
+    assert ("checkpoint" in shown) == (phase == "checkpoint")
+
+
 def _later(event: Event, ms: float) -> Event:
     return Event(event.name, event.start_ms + ms, min(event.duration_ms, 14.0), event.values)
 
@@ -152,11 +184,11 @@ def test_memory_and_rates_come_from_the_allocator_and_the_device() -> None:
     assert summary.counters.compute == pytest.approx(0.8)
 
 
-def test_of_more_steps_than_fit_those_with_common_multiples_are_kept() -> None:
+def test_of_more_steps_than_fit_runs_are_kept() -> None:
     steps = [Event("s", n * 10.0, 9.0, {"step_num": n}) for n in range(1000)]
     summary = summary_of(xspace({"/host:CPU": {"python": steps}}))
     assert summary.steps
-    assert (summary.steps.total, summary.steps.numbers) == (999, (*range(0, 999, 16),))
+    assert (summary.steps.total, summary.steps.numbers) == (999, tuple(n for n in range(999) if n // 8 % 16 == 0))
 
 
 TRACE = xspace({"/host:CPU": {"python": host_line(), "tf_worker": [*operations()]}})

@@ -19,6 +19,8 @@ Activity = tuple[int, int, "Phase", str]
 
 CHECKPOINT_READS = 2
 """An annotation that reads so many arrays from the device saves them; one array is a loss to print."""
+READS_IN_A_ROW = 3
+"""After so many arrays without another event between them, and without an annotation, the host saves them."""
 
 _OWN: dict[Role, Phase] = {
     "input": "input",
@@ -27,6 +29,8 @@ _OWN: dict[Role, Phase] = {
     "checkpoint": "checkpoint",
 }
 _WAITS: frozenset[Role] = frozenset({"wait", "from device"})
+_NEUTRAL: frozenset[Role] = frozenset({"from device", "wait", "internal", "collection"})
+"""Kinds of events that neither end nor begin what a host does."""
 BETWEEN = "between the steps"
 """Name of the time of a thread outside of all its events."""
 
@@ -76,12 +80,17 @@ def _count(node: _Node, programs: frozenset[str]) -> None:
     while outer is not None:
         if node.role == "to device" and not in_launch:
             outer.writes += 1
-        elif node.role == "from device":
+        elif _is_read(node):
             outer.reads += 1
         elif node.role == "dispatch" and node.name in programs:
             outer.launches += 1
         in_launch = in_launch or outer.role == "dispatch"
         outer = outer.parent
+
+
+def _is_read(node: _Node) -> bool:
+    """Return whether an event reads one array; the start of an asynchronous copy is followed by its read."""
+    return node.role == "from device" and "async" not in node.name
 
 
 def _phase_of(node: _Node, inherited: Phase | None) -> Phase | None:
@@ -101,17 +110,23 @@ def _flat(node: _Node, inherited: Phase | None, label: str) -> Iterable[Activity
     """Yield the instants of a node that no child explains better, and those of its children."""
     own = _phase_of(node, inherited)
     shown = label if inherited is not None and own == inherited else node.name
-    at, fetched = node.start, False
+    at, fetched, reads = node.start, False, 0
     for child in node.children:
         if child.start > at:
             # Before a transfer that no annotation surrounds, the host makes the data that it transfers.
             makes_data = child.role == "to device" and node.role == "step" and own is None and not fetched
-            phase = "input" if makes_data else own
+            phase = "input" if makes_data else _after_reads(own, reads)
             yield from _own_time(node, at, child.start, phase, shown)
         yield from _flat(child, own, shown)
         at, fetched = max(at, child.end), fetched or _phase_of(child, own) == "input"
+        reads = reads + _is_read(child) if child.role in _NEUTRAL else 0
     if node.end > at and node.parent is not None:
-        yield from _own_time(node, at, node.end, own, shown)
+        yield from _own_time(node, at, node.end, _after_reads(own, reads), shown)
+
+
+def _after_reads(own: Phase | None, reads: int) -> Phase | None:
+    """Return the phase of time without events: after several arrays were read, the host saves them."""
+    return "checkpoint" if own is None and reads >= READS_IN_A_ROW else own
 
 
 def _own_time(node: _Node, start: int, end: int, own: Phase | None, shown: str) -> Iterable[Activity]:

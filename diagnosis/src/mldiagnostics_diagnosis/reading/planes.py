@@ -30,6 +30,9 @@ _ALLOCATIONS = frozenset({"MemoryAllocation", "MemoryDeallocation"})
 _WORKERS = "tf_"
 """Start of the names of the runtime's own threads."""
 _NEVER = 2**100
+_COLLECTOR = "PythonRefManager::CollectGarbage"
+"""JAX marks the start and the end of each collection of Python's garbage with an event of this name."""
+COLLECTION = "garbage collection"
 _PRODUCER, _CONSUMER = "ThreadpoolListener::Record", "ThreadpoolListener::StartRegion"
 
 
@@ -45,6 +48,9 @@ class _Kind:
     has_step: bool = False
     has_run: bool = False
     is_allocation: bool = False
+    is_collector: bool = False
+    is_python: bool = False
+    """Whether Python's tracer recorded it: a function, not an annotation."""
     link: str = ""
     flops: float = 0.0
     traffic: float = 0.0
@@ -122,6 +128,8 @@ class _LineReader:
     work: list[Segment] = field(default_factory=list)
     consumer: Event | None = None
     """The newest start of work that another thread launched."""
+    collecting_since: int | None = None
+    """Start of a collection of garbage, if no event came after it."""
 
     def __post_init__(self) -> None:
         self.thread = Thread(self.line.name)
@@ -134,6 +142,10 @@ class _LineReader:
             kind = kinds.get(event[0])
             if kind is None:
                 kind = kinds[event[0]] = _kind(self.plane, self.line, event, recording, is_host=self.is_host)
+            if kind.is_collector:
+                self._add_collection(event)
+            elif self.collecting_since is not None and not kind.is_python:
+                self.collecting_since = None
             if kind.is_ignored:
                 continue
             end = event[1] + event[2]
@@ -177,6 +189,13 @@ class _LineReader:
             if link is not None:
                 self.launches.by_link[link] = event[1]
 
+    def _add_collection(self, event: Event) -> None:
+        """Pair the start of a collection with its end: a thread that collects records nothing else."""
+        start, self.collecting_since = self.collecting_since, event[1]
+        if start is not None:
+            self.thread.events.append((start, event[1] + event[2], "collection", COLLECTION))
+            self.collecting_since = None
+
     def _add_host_event(self, kind: _Kind, event: Event, end: int) -> None:
         start, kept = event[1], self.thread.events
         has_room = len(kept) < MOST_EVENTS
@@ -208,11 +227,14 @@ def _kind(plane: Plane, line: Line, event: Event, recording: Recording, *, is_ho
     if is_host and "hlo_op" not in values:
         if name.endswith((_PRODUCER, _CONSUMER)):
             return _Kind(name, "internal", link=name)
+        if name == _COLLECTOR:
+            return _Kind(name, "internal", is_collector=True)
         if name in _ALLOCATIONS:
             return _Kind(name, "annotation", is_allocation=True)
         role: Role = "step" if "step_num" in values else host_role(name)
         if role != "operation":
-            return _Kind(name, role, has_step="step_num" in values, has_run="run_id" in values and role == "dispatch")
+            is_launch = "run_id" in values and role == "dispatch"
+            return _Kind(name, role, has_step="step_num" in values, has_run=is_launch, is_python=name.startswith("$"))
     known = details(plane, event[0]) | values
     category = str(known.get("hlo_category", ""))
     kind = _Kind(name, "operation", operation_phase(name, category), is_operation=True, is_loop=is_loop(name))

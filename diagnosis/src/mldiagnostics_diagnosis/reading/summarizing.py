@@ -24,6 +24,7 @@ __all__ = ["summarize"]
 
 VERSION = 1
 MAX_STEPS = 64
+STEPS_IN_RUN = 8
 MAX_OPERATIONS = 20
 MAX_ACTIVITIES = 8
 """Longest activities of the host among the operations."""
@@ -82,9 +83,9 @@ def _waiting(found: Windows | None, device: Device) -> float:
 def _steps(found: Windows, spent: Sequence[dict[Phase, int]], device: Device) -> dict[str, Any]:
     rows = list(zip(found.windows, spent, strict=True))
     stride = 1
-    while len([None for window, _ in rows if window.number % stride == 0]) > MAX_STEPS:
+    while sum(_is_kept(window.number, stride) for window, _ in rows) > MAX_STEPS:
         stride *= 2
-    kept = [(window, phases) for window, phases in rows if window.number % stride == 0]
+    kept = [(window, phases) for window, phases in rows if _is_kept(window.number, stride)]
     has_collectives = all(window.first_collective_ps is not None for window, _ in kept)
     waits = Layer([(each.start_ps, each.end_ps, "collective") for each in device.collectives])
     return {
@@ -107,6 +108,11 @@ def _steps(found: Windows, spent: Sequence[dict[Phase, int]], device: Device) ->
             if any(phases[phase] for _, phases in kept)
         },
     }
+
+
+def _is_kept(number: int, stride: int) -> bool:
+    """Return whether a step is kept: runs of steps, so that turns of hosts show; numbers, so that all hosts agree."""
+    return number // STEPS_IN_RUN % stride == 0
 
 
 def _operations(

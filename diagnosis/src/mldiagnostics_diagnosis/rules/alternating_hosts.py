@@ -2,47 +2,48 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from statistics import median
 from typing import TYPE_CHECKING
 
 from mldiagnostics.findings import MAX_HOSTS, Figure, Finding
 
-from mldiagnostics_diagnosis.lateness import CRITICAL, FEWEST_LATE_STEPS, delays, late_hosts
+from mldiagnostics_diagnosis.lateness import CRITICAL, FEWEST_LATE_STEPS, WARNING, is_late, is_steady
 from mldiagnostics_diagnosis.rule import Rule, host_at, milliseconds, percent, severity_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from mldiagnostics_diagnosis.matching import Job
 
 __all__ = ["RULE"]
 
-LATE = 0.1
 OFTEN = 0.8
 """Share of the steps in which a single host is late."""
-LEAST_COST = 0.1
 FEWEST_TURNS = 3
+LONGEST_PERIOD = 8
+COVERED = 0.75
+"""Share of the steps of a period that have a late host."""
+
+Turns = list[tuple[int, float]]
+"""The late host of a step, and its delay."""
 
 
 def _find(job: Job) -> Iterator[Finding]:
-    if not (job.waits_together and job.has_steps and job.is_complete) or late_hosts(job):
+    if not (job.waits_together and job.has_steps and job.is_complete) or job.late_hosts:
         return
-    by_step = list(zip(*delays(job), strict=True))
-    turns = [
-        (step.index(max(step)), max(step))
-        for step, seconds in zip(by_step, job.seconds, strict=True)
-        if max(step) >= LATE * seconds and _stands_out(step)
-    ]
+    turns = _regular_turns(job) or _single_hosts(job)
     counts = Counter(host for host, _ in turns)
     named = sorted(host for host, number in counts.items() if number >= FEWEST_TURNS)
-    cost = sum(delay for _, delay in turns) / len(by_step)
-    if len(turns) < max(OFTEN * len(by_step), FEWEST_LATE_STEPS) or len(named) < 2 or cost < LEAST_COST * job.step_s:
+    steps = len(job.numbers)
+    cost = sum(delay for _, delay in turns) / steps
+    if len(named) < 2 or not is_late(cost, job.step_s):
         return
     names = ", ".join(job.summaries[host].host for host in named[:3]) + (", …" if len(named) > 3 else "")
     yield Finding(
         code=RULE.code,
         severity=severity_of(cost / job.step_s, critical=CRITICAL),
-        message=f"In {len(turns)} of {len(by_step)} steps one host is late, each time another one ({names}): "
+        message=f"In {len(turns)} of {steps} steps one host is late, each time another one ({names}): "
         f"{milliseconds(cost)} of {milliseconds(job.step_s)}.",
         next_step="Look for work that hosts do in turn: saving, logging, evaluation, shards of uneven size.",
         hosts=tuple(host_at(job, host) for host in named[:MAX_HOSTS]),
@@ -51,10 +52,21 @@ def _find(job: Job) -> Iterator[Finding]:
         cost_share=cost / job.step_s,
         evidence=(
             Figure("steps with one late host", len(turns), "steps"),
-            Figure("matched steps", len(by_step), "steps"),
+            Figure("matched steps", steps, "steps"),
             Figure("hosts in turn", len(named), "hosts"),
         ),
     )
+
+
+def _single_hosts(job: Job) -> Turns:
+    """Return the steps with a single late host, if these are most of the steps."""
+    by_step = list(zip(*job.delays, strict=True))
+    turns = [
+        (step.index(max(step)), max(step))
+        for step, seconds in zip(by_step, job.seconds, strict=True)
+        if is_late(max(step), seconds) and _stands_out(step)
+    ]
+    return turns if len(turns) >= max(OFTEN * len(by_step), FEWEST_LATE_STEPS) else []
 
 
 def _stands_out(step: tuple[float, ...]) -> bool:
@@ -63,11 +75,41 @@ def _stands_out(step: tuple[float, ...]) -> bool:
     return last >= 3 * max(second, 0.0)
 
 
+def _regular_turns(job: Job) -> Turns:
+    """Return the steps in which a host is late whose turn comes again and again; noise keeps no order."""
+    for period in range(2, LONGEST_PERIOD + 1):
+        groups: dict[int, list[int]] = defaultdict(list)
+        for place, number in enumerate(job.numbers):
+            groups[number % period].append(place)
+        if min(map(len, groups.values())) < FEWEST_LATE_STEPS:
+            continue
+        late = {places[0]: _late_host(job, places) for places in groups.values()}
+        hosts = [host for host in late.values() if host is not None]
+        if len(hosts) >= COVERED * period and len(set(hosts)) > 1:
+            return [
+                (host, job.delays[host][place])
+                for places in groups.values()
+                if (host := late[places[0]]) is not None
+                for place in places
+            ]
+    return []
+
+
+def _late_host(job: Job, places: Sequence[int]) -> int | None:
+    """Return the host that is late in some steps as a rule."""
+    series = [[delays[place] for place in places] for delays in job.delays]
+    usual = [median(each) for each in series]
+    host = usual.index(max(usual))
+    seconds = median(job.seconds[place] for place in places)
+    return host if is_late(usual[host], seconds) and is_steady(series[host]) else None
+
+
 RULE = Rule(
     "AlternatingHosts",
     "A single host is late in almost every step, but not the same one.",
-    f"late by {percent(LATE)} of the step and three times as late as the next host, in {percent(OFTEN)} of the steps; "
-    f"at least two hosts in {FEWEST_TURNS} steps each; {percent(LEAST_COST)} of the time",
+    f"late by {percent(WARNING)} of the rest of the step; either in regular turns, at least {FEWEST_LATE_STEPS} each, "
+    f"or three times as late as the next host in {percent(OFTEN)} of the steps; at least two hosts in {FEWEST_TURNS} "
+    f"steps each; {percent(WARNING)} of the time",
     "one host, no collectives, fewer than 5 matched steps, a missing host, or a host that is slow as a rule",
     _find,
 )

@@ -21,7 +21,7 @@ CRITICAL = 0.6
 
 
 def _find(job: Job) -> Iterator[Finding]:
-    if not (job.waits_together and job.has_steps and job.is_complete):
+    if not (job.waits_together and job.has_steps and job.is_complete) or job.late_hosts:
         return
     last = [min(waits) for waits in zip(*job.waits, strict=True)]
     together = median(wait / seconds if seconds else 0.0 for wait, seconds in zip(last, job.seconds, strict=True))
@@ -51,6 +51,6 @@ RULE = Rule(
     "CommunicationBound",
     "The host that arrives last waits in collectives too: their transport takes the time.",
     f"{percent(WARNING)} of the step, for the last host and outside of computation; critical from {percent(CRITICAL)}",
-    "one host, no collectives, fewer than 5 matched steps, or a missing host, for which the others may wait",
+    "one host, no collectives, fewer than 5 matched steps, a host that is late, or one that is missing",
     _find,
 )

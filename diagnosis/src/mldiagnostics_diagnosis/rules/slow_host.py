@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mldiagnostics.findings import MAX_HOSTS, Figure, Finding
 
 from mldiagnostics_diagnosis.causes import LEAST_SHARE, cause_of
-from mldiagnostics_diagnosis.lateness import CRITICAL, FEWEST_LATE_STEPS, OWN, USUAL, WARNING, late_hosts
+from mldiagnostics_diagnosis.lateness import CRITICAL, FEWEST_LATE_STEPS, OWN, SELDOM, USUAL, WARNING
 from mldiagnostics_diagnosis.rule import Rule, host_at, milliseconds, percent, severity_of
 
 if TYPE_CHECKING:
@@ -38,13 +38,13 @@ UNKNOWN = ("code that its trace does not show", "Capture with `tracers.python: 1
 
 
 def _single(job: Job) -> Iterator[Finding]:
-    late = late_hosts(job)
+    late = job.late_hosts
     if len(late) == 1:
         yield _finding(job, late[0])
 
 
 def _several(job: Job) -> Iterator[Finding]:
-    late = late_hosts(job)
+    late = job.late_hosts
     if len(late) > 1:
         causes = {host.index: cause_of(job, host) for host in late}
         phases = {cause.phase if cause else None for cause in causes.values()}
@@ -120,9 +120,10 @@ def _evidence(job: Job, late: LateHost, cause: Cause | None) -> Iterator[Figure]
 
 
 _THRESHOLDS = (
-    f"late by {percent(WARNING)} of the step in at least {FEWEST_LATE_STEPS} matched steps, and either in "
-    f"{percent(USUAL)} of the steps and in the median, or with {percent(OWN)} of all delays and {percent(WARNING)} of "
-    f"the time; critical from {percent(CRITICAL)}; a cause explains {percent(LEAST_SHARE)} of the delay"
+    f"late by {percent(WARNING)} of the rest of the step in at least {FEWEST_LATE_STEPS} matched steps, and either in "
+    f"{percent(USUAL)} of the steps and in the median, or in at most {percent(SELDOM)} with {percent(OWN)} of all "
+    f"delays and {percent(WARNING)} of the time; three quarters of the delays are at least half of their median; "
+    f"critical from {percent(CRITICAL)} of the step; a cause explains {percent(LEAST_SHARE)} of the delay"
 )
 SINGLE = Rule(
     "SlowHost",
