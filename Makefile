@@ -46,7 +46,7 @@ page_module = $(lastword $(subst =, ,$(1)))
 # The parts of the gate that run no tests; they run side by side.
 STATIC := lint types prose layers generated
 
-.PHONY: help setup demo test quick unit contract cluster apiserver root e2e oldest coverage check static lint types prose layers generated charts bench chaos fuzz fuzz-reports manifests release images package wheels notes publish announce lock fmt clean
+.PHONY: help setup demo test quick flakes unit contract cluster apiserver root e2e oldest coverage check static lint types prose layers generated charts bench chaos fuzz fuzz-reports manifests release images package wheels notes publish announce lock fmt clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}' Makefile
@@ -78,6 +78,9 @@ test: setup ## Everything that this machine can run (MLDIAG_REQUIRE_ALL=1: a ski
 
 quick: setup ## Two minutes: half of the gate, and the tests that your change can affect (BASE=commit to compare with)
 	@$(PY) tests/quick.py $(BASE)
+
+flakes: setup ## Name the tests that are ever red under load, in other zones, as another user and more (N=20, TESTS=path, ONLY=load)
+	@$(PY) tests/flakes.py -n $(or $(N),20) $(ONLY:%=--only "%") $(TESTS)
 
 unit contract cluster apiserver: setup
 	@$(PY) tests/run_all.py $@

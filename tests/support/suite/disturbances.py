@@ -1,0 +1,88 @@
+"""Conditions of other machines, under which every test must pass as well."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+SUPPORT = ROOT / "tests/support"
+BUSY = 8
+"""Processes that compute beside the tests; eight on two cores are the load of a shared machine."""
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """Variables and a command in front of the one that runs the tests; `python` is a version with its own environment.
+
+    A variable `TESTS_X` is X for all tests (`support.suite.isolation`).
+    """
+
+    name: str
+    about: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+    before: Sequence[str] = ()
+    python: str = ""
+
+    def command(self, tests: Sequence[str]) -> list[str]:
+        """Return the command that runs another one under this disturbance."""
+        assigned = [f"{name}={value}" for name, value in self.variables.items()]
+        return [*(["env", *assigned] if assigned else []), *self.before, *tests]
+
+    def shown(self, tests: Sequence[str]) -> str:
+        """Return the same command as a line for a shell."""
+        return shlex.join(self.command(tests))
+
+
+def zone(name: str, about: str) -> Disturbance:
+    """Return the disturbance of a time zone."""
+    return Disturbance(f"zone {name}", about, {"TESTS_TZ": name})
+
+
+def fonts(name: str, about: str) -> Disturbance:
+    """Return the disturbance of a set of fonts, which is a configuration of fontconfig in `tests/support/fonts`."""
+    return Disturbance(name, about, {"TESTS_FONTCONFIG_FILE": str(SUPPORT / f"fonts/{name}.conf")})
+
+
+def in_shell(script: str, *start: str) -> list[str]:
+    """Return the start of a command that a script prepares, and runs as its arguments."""
+    return [*start, "bash", "-c", script, "bash"]
+
+
+BUSY_BESIDE = f'for each in {{1..{BUSY}}}; do (while :; do :; done) & done; "$@"; code=$?; kill $(jobs -p); exit $code'
+NO_IPV6 = 'ip link set lo up && echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6 && exec "$@"'
+
+DISTURBANCES = (
+    Disturbance("none", "a machine that does nothing else"),
+    Disturbance("load", f"{BUSY} processes compute beside the tests", before=in_shell(BUSY_BESIDE)),
+    Disturbance("nice", "the tests have the lowest priority", before=("nice", "-n", "19")),
+    fonts("wide-fonts", "every family is the widest of the machine"),
+    fonts("no-fonts", "no font is installed"),
+    zone("America/New_York", "daylight saving, west of Greenwich"),
+    zone("Australia/Lord_Howe", "daylight saving of half an hour, a day ahead"),
+    zone("Europe/Dublin", "winter time is the exception"),
+    Disturbance(
+        "user",
+        "not root, and without capabilities",
+        before=("unshare", "--user", "--map-user=1000", "--map-group=1000"),
+    ),
+    Disturbance("read-only-home", "root cannot write to the home either", {"HOME": "/proc"}),
+    Disturbance("no-ipv6", "one interface, lo, without IPv6", before=in_shell(NO_IPV6, "unshare", "--net")),
+    Disturbance(
+        "temporary-folder", "a name with a space and other letters", {"TMPDIR": str(ROOT / ".tools/tests/other tmp é")}
+    ),
+    Disturbance("slow-disk", "Python waits for its files", {"PYTHONPATH": str(SUPPORT / "slow_disk")}),
+    Disturbance("python3.13", "another Python", python="3.13"),
+)
+
+
+def chosen(names: Sequence[str]) -> tuple[Disturbance, ...]:
+    """Return the named disturbances, all if none is named.
+
+    Raises:
+        ValueError: A name is not that of a disturbance.
+    """
+    by_name = {each.name: each for each in DISTURBANCES}
+    if unknown := [name for name in names if name not in by_name]:
+        raise ValueError(f"{unknown[0]}: not a disturbance; choose from {', '.join(by_name)}")
+    return tuple(by_name[name] for name in names) or DISTURBANCES
