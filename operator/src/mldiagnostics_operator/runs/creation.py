@@ -130,7 +130,7 @@ class RunCreation:
         """Create a run, or return that of this name; None without a namespace."""
         metadata = manifest["metadata"]
         path = path_to(*RUNS.gvr, namespace=metadata["namespace"])
-        await self._services.rate.take()
+        await self._services.rate.take(metadata["namespace"])
         try:
             body = await self._services.cluster.create(path, manifest)
             self._services.telemetry.runs.created()

@@ -33,6 +33,11 @@ class WorkloadKey:
     """The workload when the key was added."""
 
     @property
+    def namespace(self) -> str:
+        """Namespace of the workload."""
+        return self.observed.namespace
+
+    @property
     def title(self) -> str:
         """Kind, namespace and name, for logs."""
         return f"{self.observed.kind.kind} {self.observed.namespace}/{self.observed.name}"
@@ -43,6 +48,11 @@ class ReportKey:
     """Key of a run that processes or captures name, and that is not in memory."""
 
     run: RunKey
+
+    @property
+    def namespace(self) -> str:
+        """Namespace of the run."""
+        return self.run.namespace
 
     @property
     def title(self) -> str:

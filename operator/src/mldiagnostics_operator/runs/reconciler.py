@@ -129,7 +129,7 @@ class RunReconciler:
             delay_s = run.written_s + UPDATE_INTERVAL_S - asyncio.get_running_loop().time()
         else:
             delay_s = 0.0
-        if delay_s <= 0 and (run.status.phase is not status.phase or not self.queue.has_news):
+        if delay_s <= 0 and (run.status.phase is not status.phase or not self.queue.has_news(run.key.namespace)):
             return False
         self.queue.add_after(run.key, max(delay_s, 0.0))  # changes of a phase may be among the news
         return True

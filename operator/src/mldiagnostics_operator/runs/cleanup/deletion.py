@@ -187,7 +187,7 @@ class RunDeletions:
         # Of a deleted object they only become fewer, and a new status must not repeat the deletion of files.
         if "deletionTimestamp" not in metadata:
             unchanged["resourceVersion"] = metadata["resourceVersion"]
-        await self._rate.take()
+        await self._rate.take(metadata["namespace"])
         await self._cluster.patch(path, {"metadata": {**unchanged, "finalizers": names}})
 
 

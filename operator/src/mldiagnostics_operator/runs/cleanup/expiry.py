@@ -77,7 +77,7 @@ class RunExpiry:
             for phase in sorted(FINISHED_RUN_PHASES):
                 ended += await self._cluster.items(path, self._reduce, fields=f"status.phase={phase}", page=_PAGE)
         for run in expired_runs(ended, now=self._clock(), ttl_s=self._ttl_s, keep=self._keep):
-            await self._rate.take()
+            await self._rate.take(run.namespace)
             await self._delete(run)
 
     async def _delete(self, run: EndedRun) -> None:

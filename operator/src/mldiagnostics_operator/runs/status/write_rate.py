@@ -1,9 +1,11 @@
-"""One limit on the writes of all runs."""
+"""One limit on the writes of all runs, which namespaces take in turn."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Final
+
+from mldiagnostics_operator.fair_slots import FairSlots
 
 WRITES_PER_S: Final = 10.0
 """All writes of runs together: 1000 active runs, one write per 10 s each, would be 100/s."""
@@ -11,19 +13,19 @@ BURST: Final = 20
 
 
 class WriteRate:
-    """A token bucket."""
+    """A token bucket, so that the writes of one namespace delay another by one write."""
 
     def __init__(self, per_s: float = WRITES_PER_S, burst: int = BURST) -> None:
         self._per_s = per_s
         self._burst = float(burst)
         self._tokens = float(burst)
         self._filled_at: float | None = None
-        self._turn = asyncio.Lock()
+        self._turns = FairSlots(1, per_namespace=1)
 
-    async def take(self) -> None:
-        """Wait until one more write is allowed; callers are served in their order."""
+    async def take(self, namespace: str) -> None:
+        """Wait until a namespace may write once more; its callers keep their order."""
         loop = asyncio.get_running_loop()
-        async with self._turn:
+        async with self._turns.slot(namespace):
             self._fill(loop.time())
             if self._tokens < 1:
                 await asyncio.sleep((1 - self._tokens) / self._per_s)
