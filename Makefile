@@ -36,6 +36,7 @@ PAGES += goodput-report=mldiagnostics.goodput.report.reference cli=mldiagnostics
 PAGES += view-env=mldiagnostics_view.deployment_settings
 PAGES += control-plane.json=mldiagnostics_operator.control_plane.http.openapi
 PAGES += diagnosis-rules=mldiagnostics_diagnosis.reference
+PAGES += diagnosis-v1.schema.json=mldiagnostics_diagnosis.schema
 # And those that signatures and docstrings make.
 API_PAGES := sdk goodput-api
 API_PAGE := docs/generate/api_reference.py

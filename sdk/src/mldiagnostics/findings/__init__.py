@@ -1,20 +1,28 @@
 """Findings of a diagnosis, the content of `diagnosis.json`."""
 
 from mldiagnostics.findings.model import (
+    MAX_EVIDENCE,
     MAX_FINDINGS,
     MAX_HOSTS,
+    SEVERITIES,
+    VERSION,
     Diagnosis,
     Figure,
     Finding,
     FindingHost,
     Severity,
 )
-from mldiagnostics.findings.parsing import MAX_DIAGNOSIS_BYTES, parse_diagnosis
+from mldiagnostics.findings.parsing import MAX_DIAGNOSIS_BYTES, MAX_NUMBER, MAX_TEXT, parse_diagnosis
 
 __all__ = [
     "MAX_DIAGNOSIS_BYTES",
+    "MAX_EVIDENCE",
     "MAX_FINDINGS",
     "MAX_HOSTS",
+    "MAX_NUMBER",
+    "MAX_TEXT",
+    "SEVERITIES",
+    "VERSION",
     "Diagnosis",
     "Figure",
     "Finding",
