@@ -33,8 +33,13 @@ def test_the_status_of_a_new_and_of_a_complete_object() -> None:
         "progress": "3/4",
         "sessionId": "a-1",
         "targets": {"total": 4, "captured": 3},
-        "conditions": [{"type": "Complete", "status": "True", "reason": "PartiallyCaptured"}],
+        "conditions": [
+            {"type": "Complete", "status": "True", "reason": "PartiallyCaptured"},
+            {"type": "Diagnosed", "status": "Unknown", "message": "waits"},
+        ],
+        "diagnosis": {"state": "Pending"},
     }
     status = CaptureStatus.of(new | {"status": done})
     assert (status.is_complete, status.phase, status.reason) == (True, "Succeeded", "PartiallyCaptured")
+    assert (status.diagnosis, status.diagnosis_message, status.findings) == ("Pending", "waits", ())
     assert (status.session, status.progress, status.captured, status.total) == ("a-1", "3/4", 3, 4)

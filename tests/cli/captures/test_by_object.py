@@ -15,8 +15,9 @@ from mldiagnostics_cli.exit_codes import INTERRUPTED, PARTIAL
 from mldiagnostics_cli.interruption import Interruption
 from mldiagnostics_kube.client.apiserver import Conflict, path_to
 from mldiagnostics_kube.client.failures import ClusterFailure
+from mldiagnostics_operator.diagnoses.job import JobTemplate
 from support.cluster.definitions import connection, connections, install
-from support.cluster.operating import Namespace, address, operating
+from support.cluster.operating import DEADLINE_S, Namespace, address, operating
 from support.programs.command_line import CommandLine
 from support.programs.terminals import in_terminal
 from support.servers.profiler_servers import FakeProfiler
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from support.programs.processes import Ended
 
 OPERATORS = "gke-mldiagnostics"
+DIAGNOSES = JobTemplate({}, {}, reads_buckets=False)
 
 pytestmark = pytest.mark.apiserver
 
@@ -79,6 +81,67 @@ async def test_a_capture_is_followed_to_its_table_and_exit_code(
         none = await run(mldiag, "jobset/none", "--wait", "-o", "name")
         assert none.code == 1, none
         assert "none" in none.err
+
+
+async def test_the_verdict_of_the_operator_follows_the_table(
+    ml: Namespace, mldiag: CommandLine, tmp_path: Path
+) -> None:
+    async with (
+        operating(ml.cluster, ml.name, tmp_path / "volume", diagnosis_job=DIAGNOSES),
+        FakeProfiler().serving(ml.ip) as server,
+    ):
+        await ml.pod("trainer-0", server.port)
+        for state, code in (("Done", 0), ("Failed", 0)):
+            capturing = asyncio.create_task(run(mldiag, "pod/trainer-0", "--wait", "-d", "10ms", "--session", state))
+            await diagnose(ml, state)
+            ended = await capturing
+            assert ended.code == code, ended.err
+            if state == "Failed":
+                assert "mldiag: no diagnosis of session Failed: the Job left no result" in ended.err
+                continue
+            verdict = ended.out.partition("\n\n")[2].splitlines()
+            assert verdict == [
+                "critical  trainer-0 arrives last",
+                "          SlowHost · costs 20 ms of each step (46.00 %) · phase input · trainer-0 (rank 0, node n0)",
+                "          → Look at its input.",
+            ]
+            assert "mldiag diagnose" not in ended.err
+        without = await run(mldiag, "pod/trainer-0", "--wait", "-d", "10ms", "--session", "off", "--no-diagnosis")
+        assert without.code == 0, without.err
+        body = next(each for each in await captures_of(ml) if each["status"].get("sessionId") == "off")
+        assert body["spec"]["triggerCapture"]["diagnosis"] == "Off"
+        assert "diagnosis" not in body["status"]
+
+
+async def captures_of(ml: Namespace) -> list[dict[str, Any]]:
+    return [each for each in await ml.cluster.items(connections(ml.name), dict) if "status" in each]
+
+
+async def diagnose(ml: Namespace, session: str) -> None:
+    """Write the diagnosis of a session, whose state is its name, as the operator's controller of diagnoses does."""
+    finding = {
+        "code": "SlowHost",
+        "severity": "critical",
+        "message": "trainer-0 arrives last",
+        "nextStep": "Look at its input.",
+        "phase": "input",
+        "costSeconds": 0.02,
+        "costPercent": 46,
+        "targets": [{"pod": "trainer-0", "node": "n0", "rank": 0}],
+    }
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            waiting = [each for each in await captures_of(ml) if each["status"].get("sessionId") == session]
+            if waiting and waiting[0]["status"].get("diagnosis"):
+                break
+            await asyncio.sleep(0.05)
+    status = waiting[0]["status"]
+    conditions = [
+        {**each, "message": "the Job left no result"} if each["type"] == "Diagnosed" else each
+        for each in status["conditions"]
+    ]
+    changed = {"conditions": conditions, "diagnosis": {"state": session, "findings": [finding]}}
+    await ml.cluster.patch(f"{connections(ml.name)}/{waiting[0]['metadata']['name']}/status", {"status": changed})
 
 
 async def test_ctrl_c_cancels_the_capture_in_the_cluster(ml: Namespace, mldiag: CommandLine, tmp_path: Path) -> None:

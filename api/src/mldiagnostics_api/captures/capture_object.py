@@ -53,6 +53,11 @@ class CaptureStatus:
     total: int
     captured: int
     results: tuple[Mapping[str, Any], ...]
+    diagnosis: str
+    """State of its diagnosis: Pending, Done or Failed; empty if the operator makes none."""
+    diagnosis_message: str
+    """Result of the diagnosis, or why there is none."""
+    findings: tuple[Mapping[str, Any], ...]
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> Self:
@@ -61,6 +66,7 @@ class CaptureStatus:
         conditions = {each["type"]: each for each in status.get("conditions") or ()}
         complete = conditions.get("Complete") or {}
         targets = status.get("targets") or {}
+        diagnosis = status.get("diagnosis") or {}
         return cls(
             name=metadata["name"],
             namespace=metadata["namespace"],
@@ -77,4 +83,7 @@ class CaptureStatus:
             total=targets.get("total") or 0,
             captured=targets.get("captured") or 0,
             results=tuple(status.get("results") or ()),
+            diagnosis=diagnosis.get("state") or "",
+            diagnosis_message=(conditions.get("Diagnosed") or {}).get("message") or "",
+            findings=tuple(diagnosis.get("findings") or ()),
         )

@@ -23,6 +23,7 @@ from mldiagnostics_cli.captures.capture_object import (
 from mldiagnostics_cli.captures.connection import exit_code_of, manifest, result_document
 from mldiagnostics_cli.captures.ending import CaptureEnd
 from mldiagnostics_cli.captures.live_line import LiveLine
+from mldiagnostics_cli.captures.operator_verdict import show_verdict
 from mldiagnostics_cli.cluster.connection import connect
 from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.exit_codes import INTERRUPTED
@@ -33,7 +34,7 @@ from mldiagnostics_cli.table import TableColumn
 from mldiagnostics_cli.values import DASH, size
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from mldiagnostics_cli.captures.cluster_target import ClusterTarget, TargetNarrowing
     from mldiagnostics_cli.captures.settings import CaptureSettings
@@ -47,6 +48,8 @@ __all__ = ["capture_in_cluster"]
 
 OPERATOR_S: Final = 30.0
 """An operator takes a new object within a second; after so long none is there."""
+DIAGNOSIS_S: Final = 300.0
+"""The longest wait for a diagnosis; most take seconds, and Jobs of other captures go first."""
 _RETRY_S: Final = 1.0
 
 
@@ -78,13 +81,17 @@ async def capture_in_cluster(
         if not wait:
             show_detached(CaptureStatus.of(made), output)
             return CaptureEnd(exit_code=0)
-        status = await _Follower(cluster, made, interruption).follow()
-    show_result(status, output)
+        follower = _Follower(cluster, made, interruption)
+        status = await follower.follow()
+        show_result(status, output)
+        if shown := settings.diagnosed and output in {OutputFormat.TABLE, OutputFormat.WIDE}:
+            shown = show_verdict(await follower.until_diagnosed())
     return CaptureEnd(
         exit_code=INTERRUPTED if interruption.is_requested else exit_code_of(status),
         directory=status.location if status.captured else "",
         session=status.session,
         namespace=status.namespace,
+        is_diagnosed=shown,
     )
 
 
@@ -145,7 +152,7 @@ class _Follower:
             with self._interruption.stopping(self._cancel):
                 async with self._until_started, self._line.shown():
                     while not self._status.is_complete:
-                        await self._watch()
+                        await self._watch(until=_is_complete)
         except TimeoutError:
             if self._interruption.is_requested:
                 await withdraw_capture(self._cluster, self._made)
@@ -157,8 +164,20 @@ class _Follower:
             ) from None
         return self._status
 
-    async def _watch(self) -> None:
-        """Read the changes until the capture is complete or the watch ends."""
+    async def until_diagnosed(self) -> CaptureStatus:
+        """Return the status once a complete capture has its diagnosis.
+
+        Ctrl-C and a time limit end the wait; the diagnosis is pending then.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DIAGNOSIS_S) as limit, self._line.shown():
+                with self._interruption.stopping(lambda: limit.reschedule(asyncio.get_running_loop().time())):
+                    while not _has_diagnosis(self._status):
+                        await self._watch(until=_has_diagnosis)
+        return self._status
+
+    async def _watch(self, *, until: Callable[[CaptureStatus], bool]) -> None:
+        """Read the changes until the status is the wanted one or the watch ends."""
         try:
             events = self._cluster.client.watch(
                 self._collection, self._version, fields=f"metadata.name={self._status.name}"
@@ -169,7 +188,7 @@ class _Follower:
                         break
                     if event["type"] != "BOOKMARK":
                         self._take(event["object"])
-                    if self._status.is_complete:
+                    if until(self._status):
                         return
         except Unavailable:
             await asyncio.sleep(_RETRY_S)
@@ -179,7 +198,7 @@ class _Follower:
     def _take(self, body: Body) -> None:
         self._version = body["metadata"]["resourceVersion"]
         before, self._status = self._status, CaptureStatus.of(body)
-        if self._status.is_started and not self._interruption.is_requested:
+        if self._status.is_started and not before.is_started and not self._interruption.is_requested:
             self._until_started.reschedule(None)
         if self._status.message and self._status.message != before.message and not self._status.is_complete:
             self._line.print(self._status.message)
@@ -198,8 +217,18 @@ class _Follower:
             note(f"mldiag: {self._status.name}: not cancelled: {error}")
 
     def _text(self) -> str:
+        if self._status.is_complete:
+            return "the operator diagnoses the session"
         doing = "cancelling" if self._cancelling is not None else self._status.message or "waiting for the operator"
         return f"{self._status.progress} {doing}".strip()
+
+
+def _is_complete(status: CaptureStatus) -> bool:
+    return status.is_complete
+
+
+def _has_diagnosis(status: CaptureStatus) -> bool:
+    return status.diagnosis != "Pending"
 
 
 def _target_name(result: Body) -> str:

@@ -38,6 +38,7 @@ def manifest(target: ClusterTarget, narrowing: TargetNarrowing, settings: Captur
         "sessionId": settings.session,
         "allowOldServer": settings.allow_old_server or None,
         "dryRun": settings.dry_run or None,
+        "diagnosis": None if settings.diagnosed else "Off",
     }
     trigger |= {name: value for name, value in optional.items() if value is not None}
     return capture_object.manifest(trigger, label=target.label)

@@ -21,6 +21,8 @@ class CaptureEnd:
     session: str = ""
     namespace: str = ""
     """Namespace of a capture in a cluster."""
+    is_diagnosed: bool = False
+    """Whether the verdict of the operator was printed."""
 
 
 CaptureWork = Callable[[Interruption], Coroutine[Any, Any, CaptureEnd]]

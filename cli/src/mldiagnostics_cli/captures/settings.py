@@ -26,3 +26,5 @@ class CaptureSettings:
     python_tracer: int
     allow_old_server: bool
     dry_run: bool
+    diagnosed: bool = True
+    """Whether an operator diagnoses the session, if its policy does not say otherwise."""

@@ -23,13 +23,13 @@ __all__ = ["with_verdict"]
 def with_verdict(work: CaptureWork) -> CaptureWork:
     """Return a capture that prints the findings after its outcomes.
 
-    Traces of a capture in a cluster are not downloaded for it. A diagnosis that fails is a remark: the capture keeps
-    its result.
+    In a cluster the operator makes them; traces are not downloaded for it. A diagnosis that fails is a remark: the
+    capture keeps its result.
     """
 
     async def run(interruption: Interruption) -> CaptureEnd:
         end = await work(interruption)
-        if end.directory and not interruption.is_requested:
+        if end.directory and not end.is_diagnosed and not interruption.is_requested:
             await asyncio.to_thread(_show, end)
         return end
 

@@ -101,7 +101,7 @@ _NARROWING = ("ranks", "slices", "nodes", "container", "limit")
     help="Repeat the capture at this interval, until Ctrl-C.",
 )
 @click.option("--open", "open_page", is_flag=True, help="Open the session in XProf, in a browser.")
-@click.option("--no-diagnosis", is_flag=True, help="Do not diagnose the session after its table.")
+@click.option("--no-diagnosis", is_flag=True, help="Do not diagnose the session, here or in the cluster.")
 @click.option("--dry-run", is_flag=True, help="Only show the targets; none is contacted.")
 @output_option()
 def capture(
@@ -129,7 +129,7 @@ def capture(
     In a cluster an MLDiagnosticsConnection is created, and the operator captures. Ctrl-C cancels the capture and
     keeps the recorded traces; a second one ends at once.
 
-    Traces on this machine or in a bucket that this command wrote are diagnosed then, as by `mldiag diagnose`.
+    The session is diagnosed then: in a cluster by its operator, else here as by `mldiag diagnose`.
 
     Exit codes: 0 all hosts were captured, 2 a part of them, 1 none.
     """
@@ -137,7 +137,7 @@ def capture(
     from mldiagnostics_cli.captures.settings import CaptureSettings
 
     narrowing = {name: options.pop(name) for name in _NARROWING}
-    settings = CaptureSettings(**options)
+    settings = CaptureSettings(**options, diagnosed=not no_diagnosis)
     if every is not None and settings.session is not None:
         raise click.UsageError("--every and --session: both are given; give one of them", click.get_current_context())
     if open_page and (every is not None or wait is False):
