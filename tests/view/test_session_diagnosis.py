@@ -3,9 +3,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.findings import Diagnosis, Finding
+from mldiagnostics.runs import FindingRow
 from mldiagnostics_diagnosis.summary import HostSummary, Steps
 from mldiagnostics_view.limits import MAX_HEAT_CELLS
-from mldiagnostics_view.session_diagnosis import session_diagnosis
+from mldiagnostics_view.session_diagnosis import noted_diagnosis, session_diagnosis
 
 DIAGNOSIS = Diagnosis("s", 1, 1, 0.1, (Finding("NoProblemFound", "info", "fine", "nothing"),))
 
@@ -53,3 +54,13 @@ def test_the_map_of_many_hosts_is_bounded() -> None:
     arrivals = session_diagnosis(DIAGNOSIS, summaries)["arrivals"]
     assert len(arrivals["rows"]) * len(arrivals["steps"]) <= MAX_HEAT_CELLS
     assert len(arrivals["hosts"]) == 1000
+
+
+def test_the_status_of_a_run_has_findings_without_a_picture() -> None:
+    rows = [FindingRow("SlowHost", "critical", "late", "a", 1.0, ("w-1",)), FindingRow("Idle", "info", "m", "b", 2.0)]
+    document = noted_diagnosis("a", rows)
+    assert document
+    [finding] = document["diagnosis"]["findings"]
+    assert (finding["code"], finding["hosts"][0]["pod"], finding["nextStep"][:8]) == ("SlowHost", "w-1", "Diagnose")
+    assert (document["hosts"], document["arrivals"]["steps"]) == ([], [])
+    assert noted_diagnosis("c", rows) is None

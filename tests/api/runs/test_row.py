@@ -4,9 +4,23 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics_api.runs.row import attempts_of, run_row_of, sessions_of
+from mldiagnostics.runs import FindingRow
+from mldiagnostics_api.runs.row import attempts_of, findings_of, run_row_of, sessions_of
 
-FIELDS = ["metadata", "spec", "status", "runId", "attempts", "startTime", "profileSessions", "hosts", "configs", "user"]
+FIELDS = [
+    "metadata",
+    "spec",
+    "status",
+    "runId",
+    "attempts",
+    "startTime",
+    "profileSessions",
+    "hosts",
+    "configs",
+    "user",
+    "findings",
+    "severity",
+]
 VALUES = st.recursive(
     st.none() | st.booleans() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=5),
@@ -20,6 +34,15 @@ def test_an_object_of_another_version_is_a_row_with_unknown_values(body: dict[st
     row.to_json()
     assert all(attempt.to_json() for attempt in attempts_of(body, row))
     assert all(session.to_json() for session in sessions_of(body))
+    assert all(finding.to_json() for finding in findings_of(body))
+
+
+def test_findings_mark_the_session_in_which_they_are() -> None:
+    finding = {"code": "SlowHost", "severity": "critical", "message": "late", "session": "b", "hosts": ["w-1"]}
+    status = {"profileSessions": [{"id": "a"}, {"id": "b"}], "findings": [finding, {"severity": "fatal"}]}
+    body = {"metadata": {}, "spec": {}, "status": status}
+    assert findings_of(body) == [FindingRow("SlowHost", "critical", "late", "b", None, ("w-1",))]
+    assert [(row.name, row.is_diagnosed) for row in sessions_of(body)] == [("a", False), ("b", True)]
 
 
 def test_the_directory_of_a_run_is_that_of_its_storage_or_of_a_capture_below_the_default_root() -> None:

@@ -31,6 +31,14 @@ pytestmark = pytest.mark.apiserver
 
 RUN = "4f6c" + 60 * "0"
 LIMIT_S = 60
+FINDING = {
+    "code": "SlowHost",
+    "severity": "critical",
+    "message": "trainer-0 arrives last",
+    "hosts": ["trainer-0"],
+    "session": "slow-1",
+    "time": "2026-11-23T10:00:00Z",
+}
 
 
 async def until(holds: Callable[[], Any]) -> None:
@@ -53,7 +61,7 @@ async def test_a_user_sees_what_kubectl_shows(
     identity = {"apiVersion": RUNS.api_version, "kind": RUNS.kind}
     stored = {"runId": RUN, "storageLocation": f"gs://{gcs_bucket}/runs"}
     await admin.create(runs, {**identity, "metadata": {"name": "trainer"}, "spec": stored})
-    await admin.patch(f"{runs}/trainer/status", {"status": {"runId": RUN, "phase": "Active"}})
+    await admin.patch(f"{runs}/trainer/status", {"status": {"runId": RUN, "phase": "Active", "findings": [FINDING]}})
     await admin.create(runs, {**identity, "metadata": {"name": "second"}, "spec": {"runId": "81aa" + 60 * "0"}})
     pod = {"metadata": {"name": "trainer-0", "labels": {RUN_LABEL: run_label(RUN)}}}
     containers = [{"name": "train", "image": "train:1"}]
@@ -77,6 +85,7 @@ async def test_a_user_sees_what_kubectl_shows(
     }
     detail = await source.detail(f"{namespace}:trainer")
     assert (detail.row.run_id, detail.has_files, len(detail.hosts)) == (RUN, True, 1)
+    assert [(finding.code, finding.hosts) for finding in detail.findings] == [("SlowHost", ("trainer-0",))]
     assert await source.directory(f"{namespace}:trainer") == f"gs://{gcs_bucket}/runs/{RUN}"
     with pytest.raises(ClusterFailure, match=r"cannot list resource .pods."):  # its files are on the volume
         await source.directory(f"{namespace}:second")

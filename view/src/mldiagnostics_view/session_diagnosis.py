@@ -5,15 +5,19 @@ from __future__ import annotations
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from mldiagnostics.findings import SEVERITIES, Diagnosis, Finding, FindingHost
+
 from mldiagnostics_view.limits import MAX_HEAT_CELLS, MAX_LISTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mldiagnostics.findings import Diagnosis
+    from mldiagnostics.runs import FindingRow
     from mldiagnostics_diagnosis.summary import HostSummary, Steps
 
-__all__ = ["session_diagnosis"]
+__all__ = ["noted_diagnosis", "session_diagnosis"]
+
+NEXT_STEP = "Diagnose the session with `mldiag diagnose` to see what each step loses, by host and phase."
 
 
 def session_diagnosis(diagnosis: Diagnosis, summaries: Sequence[HostSummary]) -> dict[str, Any]:
@@ -37,6 +41,21 @@ def session_diagnosis(diagnosis: Diagnosis, summaries: Sequence[HostSummary]) ->
             "rows": [[_by_number(steps)[number] for number in shown] for _, steps in arriving],
         },
     }
+
+
+def noted_diagnosis(session: str, findings: Sequence[FindingRow]) -> dict[str, Any] | None:
+    """Return the findings about a session that the status of its run has; None without any.
+
+    It has neither costs nor hosts for a picture: the files of the session cannot be read from here.
+    """
+    own = [finding for finding in findings if finding.session == session]
+    return session_diagnosis(Diagnosis(session, 0, 0, None, tuple(map(_finding, own))), ()) if own else None
+
+
+def _finding(row: FindingRow) -> Finding:
+    hosts = tuple(FindingHost(pod, pod=pod) for pod in row.hosts)
+    severity = next(each for each in SEVERITIES if each == row.severity)
+    return Finding(row.code, severity, row.message, NEXT_STEP, hosts, len(hosts))
 
 
 def _common_steps(hosts: Sequence[Steps]) -> list[int]:

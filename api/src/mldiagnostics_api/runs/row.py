@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from mldiagnostics.findings import SEVERITIES
 from mldiagnostics.layout import session_prefix
 from mldiagnostics.runs.attempt_row import AttemptRow
+from mldiagnostics.runs.finding_rows import FindingRow
 from mldiagnostics.runs.phase import phase_named
 from mldiagnostics.runs.row import RunRow
 from mldiagnostics.runs.row_values import FieldReader
@@ -94,9 +96,26 @@ def _start_up(attempt: FieldReader) -> dict[str, float]:
         return {}
 
 
+def findings_of(body: Mapping[str, Any]) -> list[FindingRow]:
+    """Return the findings of the newest diagnosed capture of an MLRun."""
+    return [
+        FindingRow(
+            code=finding.text("code"),
+            severity=finding.text("severity"),
+            message=finding.text("message"),
+            session=finding.text("session"),
+            t=_seconds(finding.text("time")),
+            hosts=tuple(host for host in finding.fields.get("hosts") or () if isinstance(host, str)),
+        )
+        for finding in _objects(FieldReader(body).part("status"), "findings")
+        if finding.text("severity") in SEVERITIES
+    ]
+
+
 def sessions_of(body: Mapping[str, Any]) -> list[SessionRow]:
     """Return the profiles of an MLRun; their files are not known."""
     fields = FieldReader(body)
+    diagnosed = {finding.session for finding in findings_of(body)}
     namespace = fields.part("metadata").text("namespace")
     return [
         SessionRow(
@@ -109,6 +128,7 @@ def sessions_of(body: Mapping[str, Any]) -> list[SessionRow]:
             step=None,
             object=f"{namespace}/{session.text('capture')}" if session.text("capture") else None,
             targets=None,
+            is_diagnosed=session.text("id") in diagnosed,
             url=f"{session.text('directory')}/{session_prefix(session.text('id'))}",
         )
         for session in _objects(fields.part("status"), "profileSessions")

@@ -34,6 +34,8 @@ class FindingRow:
     """Session in which it was found."""
     t: float | None
     """Time of the session, in Unix seconds."""
+    hosts: tuple[str, ...] = ()
+    """Pods that it is about, as far as they are known."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the finding as JSON; its time is RFC 3339, unknown values are null."""
@@ -43,6 +45,7 @@ class FindingRow:
             "message": self.message,
             "session": self.session,
             "time": timestamp(self.t),
+            "hosts": list(self.hosts),
         }
 
 
@@ -76,4 +79,5 @@ def _read(session: SessionRow) -> tuple[Finding, ...]:
 
 
 def _row(finding: Finding, session: SessionRow) -> FindingRow:
-    return FindingRow(finding.code, finding.severity, finding.message, session.name, session.t)
+    hosts = tuple(host.pod or host.name for host in finding.hosts)
+    return FindingRow(finding.code, finding.severity, finding.message, session.name, session.t, hosts)

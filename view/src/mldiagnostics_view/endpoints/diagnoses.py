@@ -6,14 +6,14 @@ import asyncio
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.errors import NotStored, StoreNotFound
+from mldiagnostics.errors import MLDiagnosticsError, NotStored, StoreNotFound
 from mldiagnostics.findings import MAX_DIAGNOSIS_BYTES, parse_diagnosis
 from mldiagnostics.layout import diagnosis_key, sanitize
 from mldiagnostics.store import open_store
 
 from mldiagnostics_view.endpoints.bodies import json_response
 from mldiagnostics_view.endpoints.problems import RequestProblem
-from mldiagnostics_view.session_diagnosis import session_diagnosis
+from mldiagnostics_view.session_diagnosis import noted_diagnosis, session_diagnosis
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,13 +42,19 @@ class Diagnoses:
     async def session(self, request: web.Request) -> web.Response:
         """Return the diagnosis of a session."""
         source = self._seen(request).source(request.match_info["source"])
-        session = request.match_info["session"]
-        directory = await source.directory(request.match_info["key"])
-        document = await asyncio.to_thread(_read, directory, session) if directory else None
+        key, session = request.match_info["key"], request.match_info["session"]
+        problem: Exception = RequestProblem(
+            HTTPStatus.NOT_FOUND, f"session '{session[:100]}': has no diagnosis yet; use the command below"
+        )
+        document = None
+        try:
+            directory = await source.directory(key)
+            document = await asyncio.to_thread(_read, directory, session) if directory else None
+        except MLDiagnosticsError as error:  # the status of the run may have the findings
+            problem = error
+        document = document or noted_diagnosis(session, (await source.detail(key)).findings)
         if document is None:
-            raise RequestProblem(
-                HTTPStatus.NOT_FOUND, f"session '{session[:100]}': has no diagnosis yet; use the command below"
-            )
+            raise problem
         return await json_response(request, lambda: document)
 
 

@@ -13,7 +13,7 @@ from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.runs.hosts import hosts_of
 from mldiagnostics_api.runs.names import run_label
-from mldiagnostics_api.runs.row import attempts_of, run_row_of, sessions_of
+from mldiagnostics_api.runs.row import attempts_of, findings_of, run_row_of, sessions_of
 from mldiagnostics_api.workloads.pods import PodView
 from mldiagnostics_kube.cache.informer import Backoff, Informer, NoInformerMetrics, Selection, SyncState
 from mldiagnostics_kube.client.api_client import ApiClient
@@ -133,7 +133,7 @@ class ClusterSource(ListedSource):
     async def detail(self, key: str) -> RunDetail:
         body = await self._body(key)
         row = run_row_of(body)
-        profiles = sessions_of(body)
+        noted, profiles = findings_of(body), sessions_of(body)
         with suppress(MLDiagnosticsError):  # then the sessions of the MLRun are shown, without sizes
             if directory := await self._files.profiles(row):
                 stored = {each.name: each for each in await asyncio.to_thread(sessions, directory)}
@@ -143,7 +143,7 @@ class ClusterSource(ListedSource):
             attempts=attempts_of(body, row),
             hosts=await self._hosts(body),
             sessions=profiles,
-            findings=await asyncio.to_thread(findings, profiles),
+            findings=noted or await asyncio.to_thread(findings, profiles),
             configs=row.configs,
             has_files=not row.directory or row.directory.startswith(_READABLE),
         )
