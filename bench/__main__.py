@@ -16,6 +16,7 @@ BENCHES = {
     "capture": "capture_fanout",
     "cli": "command_line",
     "control-plane": "control_plane",
+    "diagnosis": "diagnosis_speed",
     "diagnosis-accuracy": "diagnosis_accuracy",
     "goodput": "goodput_accounts",
     "mlruns": "run_objects",

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from bench.diagnosis_faults import Session
 
-SHORTEST_MS, LONGEST_MS = 1500, 4000
-STEPS = 25
+SHORTEST_MS, LONGEST_MS = 1500, 3000
+STEPS = 20
 """Healthy steps that a capture has time for."""
 LEAD_MS = 400
 DEADLINE_S = 120

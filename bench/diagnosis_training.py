@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bench.diagnosis_programs import Program
 
 SETTLE_STEPS = 4
-MEASURED_STEPS = 10
+MEASURED_STEPS = 6
 GARBAGE = 50_000
 
 

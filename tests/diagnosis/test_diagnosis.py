@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mldiagnostics.findings import MAX_DIAGNOSIS_BYTES, Diagnosis, FindingHost, parse_diagnosis
 from mldiagnostics_diagnosis.diagnosis import diagnose
 from mldiagnostics_diagnosis.phases import PHASES
+from mldiagnostics_diagnosis.summary import Memory
 from support.host_summaries import changed, steady, synchronous_job
 
 if TYPE_CHECKING:
@@ -234,6 +235,49 @@ def test_hosts_without_a_common_step_are_inconclusive() -> None:
     assert other.steps
     shifted = other.steps.model_copy(update={"numbers": tuple(range(500, 510))})
     assert codes(diagnose([one, changed(other, steps=shifted)], session="s")) == ["Inconclusive"]
+
+
+@given(st.integers(3, 6), st.integers(1, 2), st.integers(0, 3), seeds)
+def test_traces_of_another_session_are_left_out_and_the_findings_stay(
+    hosts: int, strangers: int, shared: int, seed: int
+) -> None:
+    job = noisy(hosts, 20, seed, culprit=0, phase="input", s=0.02)
+    others = [changed(each, host=f"other-{each.host}") for each in noisy(hosts, 20, seed)[:strangers]]
+    moved = [
+        each.steps.model_copy(update={"numbers": tuple(range(120 - shared, 140 - shared))})
+        for each in others
+        if each.steps
+    ]
+    session = [*job, *(changed(each, steps=steps) for each, steps in zip(others, moved, strict=True))]
+    slow, doubt = diagnose(session, session="s").findings
+    assert (slow.code, [host.name for host in slow.hosts]) == ("SlowHost", ["host-0"])
+    assert (doubt.code, doubt.host_count) == ("Inconclusive", strangers)
+    assert "shares fewer than 5 steps with the other hosts" in doubt.message
+
+
+def test_two_sessions_of_equal_size_name_nobody() -> None:
+    job = noisy(3, 20, 1, culprit=0, phase="input", s=0.02)
+    again = [
+        changed(
+            each, host=f"other-{each.host}", steps=each.steps.model_copy(update={"numbers": tuple(range(500, 520))})
+        )
+        for each in job
+        if each.steps
+    ]
+    [doubt] = diagnose([*job, *again], session="s").findings
+    assert (doubt.code, doubt.host_count) == ("Inconclusive", 6)
+    assert doubt.next_step.startswith("Keep traces of two sessions or attempts in two folders")
+
+
+@pytest.mark.parametrize(
+    ("phase", "others", "cause"), [("compute", 50, "memory"), ("compute", 96, "compute"), ("input", 50, "input")]
+)
+def test_memory_is_a_cause_only_on_a_host_that_has_less_of_it(phase: Phase, others: int, cause: str) -> None:
+    job = synchronous_job(steady(4, 10, {1: {phase: 0.02}}))
+    used = [Memory(peak_bytes=98 if host == 1 else others, limit_bytes=100) for host in range(4)]
+    job = [changed(each, memory=memory) for each, memory in zip(job, used, strict=True)]
+    [finding] = [each for each in diagnose(job, session="s").findings if each.code == "SlowHost"]
+    assert (finding.phase, finding.hosts[0].name) == (cause, "host-1")
 
 
 def test_no_summaries_at_all() -> None:

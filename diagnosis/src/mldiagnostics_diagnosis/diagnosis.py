@@ -77,7 +77,17 @@ def _doubts(job: Job, left: Sequence[HostSummary], missing: Sequence[str]) -> It
             "Mark steps with `jax.profiler.StepTraceAnnotation`, or capture for a longer time.",
             without,
         )
-    if others := [each for each in left if each not in without]:
+    with_steps = [each for each in left if each.steps and each.steps.numbers]
+    programs = {(each.platform, each.program) for each in job.summaries or with_steps}
+    strangers = [each for each in with_steps if (each.platform, each.program) in programs and len(programs) == 1]
+    if strangers:
+        whom = "the other hosts" if job.summaries else "each other"
+        yield _doubt(
+            f"{_names(strangers)}: shares fewer than {FEWEST_STEPS} steps with {whom}.",
+            "Keep traces of two sessions or attempts in two folders, and start all hosts at the same instant.",
+            strangers,
+        )
+    if others := [each for each in with_steps if each not in strangers]:
         yield _doubt(
             f"{_names(others)}: executes another program than the other hosts.",
             "Capture hosts of one program and one attempt together.",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mldiagnostics_diagnosis.lateness import delays, late_hosts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from mldiagnostics_diagnosis.lateness import LateHost
     from mldiagnostics_diagnosis.phases import Phase
@@ -21,6 +21,8 @@ __all__ = ["FEWEST_STEPS", "LEAST_COVERAGE", "Job", "match"]
 
 FEWEST_STEPS = 5
 LEAST_COVERAGE = 0.8
+MOST_REFERENCES = 100
+"""Sets of steps that are compared with all others."""
 
 
 @dataclass(frozen=True)
@@ -112,12 +114,14 @@ class Job:
         """Return the values of the matched steps."""
         if not host.steps or not series:
             return ()
+        if host.steps.numbers == self.numbers:
+            return tuple(series)
         place = {number: index for index, number in enumerate(host.steps.numbers)}
         return tuple(series[place[number]] for number in self.numbers)
 
 
 def match(summaries: Sequence[HostSummary], *, is_complete: bool) -> tuple[Job, list[HostSummary]]:
-    """Return the job of the most hosts with one program, and the hosts that are left out.
+    """Return the job of the most hosts with one program and common steps, and the hosts that are left out.
 
     Args:
         summaries: Summaries in any order.
@@ -128,6 +132,27 @@ def match(summaries: Sequence[HostSummary], *, is_complete: bool) -> tuple[Job, 
     programs = Counter((each.platform, each.program) for each in with_steps).most_common(2)
     is_tie = len(programs) > 1 and programs[0][1] == programs[1][1]
     chosen = [each for each in with_steps if programs[0][0] == (each.platform, each.program)] if not is_tie else []
+    chosen = _of_one_session(chosen)
     numbers = set.intersection(*(set(each.steps.numbers) for each in chosen if each.steps)) if chosen else set()
-    left = [each for each in ordered if each not in chosen]
+    names = {each.host for each in chosen}
+    left = [each for each in ordered if each.host not in names]
     return Job(tuple(chosen), tuple(sorted(numbers)), is_complete and not left), left
+
+
+def _of_one_session(hosts: Sequence[HostSummary]) -> list[HostSummary]:
+    """Return the most hosts that share steps; none if two groups of equal size share none."""
+    sets = Counter(each.steps.numbers for each in hosts if each.steps)
+    if len(sets) < 2 or len(set.intersection(*map(set, sets))) >= FEWEST_STEPS:
+        return list(hosts)
+    groups = [_sharing(numbers, sets) for numbers in list(sets)[:MOST_REFERENCES]]
+    sizes = [sum(sets[numbers] for numbers in group) for group in groups]
+    most = groups[sizes.index(max(sizes))]
+    if any(size == max(sizes) and not group & most for size, group in zip(sizes, groups, strict=True)):
+        return []
+    return [each for each in hosts if each.steps and each.steps.numbers in most]
+
+
+def _sharing(numbers: tuple[int, ...], sets: Iterable[tuple[int, ...]]) -> set[tuple[int, ...]]:
+    """Return the sets of steps that have enough in common with one of them."""
+    steps = set(numbers)
+    return {other for other in sets if len(steps.intersection(other)) >= FEWEST_STEPS or other == numbers}

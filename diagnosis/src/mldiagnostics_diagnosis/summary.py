@@ -77,6 +77,11 @@ class Memory(_Part):
     peak_bytes: Bytes
     limit_bytes: Bytes | None = None
 
+    @property
+    def share(self) -> float | None:
+        """Share of the limit; None without a limit."""
+        return self.peak_bytes / self.limit_bytes if self.limit_bytes else None
+
 
 class Counters(_Part):
     """Shares of the device's peak rates while it computes; None where the trace lacks the counters."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.findings import MAX_HOSTS, Figure, Finding
 
+from mldiagnostics_diagnosis.causes import MEMORY_NEAR as NEAR
 from mldiagnostics_diagnosis.rule import Rule, host_at, percent, severity_of
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["COMPUTE_BOUND", "MEMORY_BANDWIDTH_BOUND", "MEMORY_NEAR_LIMIT"]
 
-NEAR = 0.95
 VERY_NEAR = 0.98
 BUSY = 0.7
 FREE = 0.5
@@ -24,9 +24,9 @@ FREE = 0.5
 
 def _memory(job: Job) -> Iterator[Finding]:
     shares = {
-        index: each.memory.peak_bytes / each.memory.limit_bytes
+        index: share
         for index, each in enumerate(job.summaries)
-        if each.memory and each.memory.limit_bytes
+        if each.memory and (share := each.memory.share) is not None
     }
     near = sorted(
         (index for index, share in shares.items() if share >= NEAR), key=lambda index: (-shares[index], index)

@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     from mldiagnostics_diagnosis.causes import Cause
     from mldiagnostics_diagnosis.lateness import LateHost
     from mldiagnostics_diagnosis.matching import Job
-    from mldiagnostics_diagnosis.phases import Phase
 
 __all__ = ["SEVERAL", "SINGLE", "WORDS"]
 
-WORDS: dict[Phase, tuple[str, str]] = {
+WORDS: dict[str, tuple[str, str]] = {
     "input": ("its input", "Compare its data loading with another host's: shard size, disk, network, decoding."),
     "host": ("its Python code", "Look for work between two launches on this host: logging, metrics, other processes."),
     "callback": ("a callback into Python", "Remove the callback from the step, or make it asynchronous on this host."),
@@ -32,6 +31,10 @@ WORDS: dict[Phase, tuple[str, str]] = {
     "compilation": ("compilation", "Find the shape or value that changes on this host: `JAX_LOG_COMPILES=1`."),
     "transfer": ("transfers to its device", "Check this host's PCIe link and the size of its batches."),
     "checkpoint": ("writing a checkpoint", "Save asynchronously, or let all hosts save their shards at once."),
+    "memory": (
+        "work that its device's memory has almost no room for",
+        "Compare the memory that this host allocates: batch size, shards, caches, other processes on its device.",
+    ),
     "compute": ("computation", "Compare this device with another: clock, temperature, errors, processes, batch size."),
 }
 UNKNOWN = ("code that its trace does not show", "Capture with `tracers.python: 1`, and check this host's machine.")
