@@ -21,7 +21,7 @@ _NEWLINE = "\n"
 def main() -> None:
     """Run the command line of this process and exit with its code."""
     try:
-        code = _run(sys.argv[1:], os.path.basename(sys.argv[0]))  # noqa: PTH119 - pathlib takes as long as click
+        code = run(sys.argv[1:], os.path.basename(sys.argv[0]))  # noqa: PTH119 - pathlib takes as long as click
 
         import signal  # noqa: PLC0415 - see _INTERRUPTED
 
@@ -31,7 +31,13 @@ def main() -> None:
     sys.exit(code)
 
 
-def _run(arguments: list[str], script: str) -> int:
+def run(arguments: list[str], script: str) -> int:
+    """Run a command, print why it failed, and return its exit code.
+
+    Args:
+        arguments: The arguments of the command.
+        script: Name of the program as it was called.
+    """
     import click  # noqa: PLC0415 - see _INTERRUPTED
 
     from mldiagnostics_cli.commands.completion import XPROFILER, complete_variable  # noqa: PLC0415 - as above

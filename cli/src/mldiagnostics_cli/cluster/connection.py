@@ -61,7 +61,7 @@ async def connect(options: ClusterOptions) -> AsyncIterator[Cluster]:
     if options.namespace is not None and options.all_namespaces:
         raise ConfigurationError("--namespace and --all-namespaces: both are given; give one of them")
     access = await find_access(os.environ, path=options.kubeconfig, context=options.context)
-    client = ApiClient.of(access.credentials)
+    client = ApiClient.of(access.credentials, is_trusted=False)
     namespace = options.namespace or access.namespace
     cluster = Cluster(client, access.context, namespace, None if options.all_namespaces else namespace)
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import aclosing
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import orjson
@@ -19,10 +20,12 @@ from mldiagnostics_kube.client.apiserver import (
     MERGE_PATCH,
     METADATA_LIST,
     TABLE,
+    InvalidResponse,
     ResponseTooLarge,
     Unavailable,
     metadata_only_type,
 )
+from mldiagnostics_kube.client.shapes import LIST, problem_of, shape_of
 from mldiagnostics_kube.client.transport import CALL_TIMEOUT_S, MAX_RESPONSE_BYTES, Transport
 
 if TYPE_CHECKING:
@@ -39,10 +42,14 @@ T = TypeVar("T")
 
 WATCH_S: Final = 120
 """How long one watch lasts. A quiet watch sends nothing, not even bookmarks, so only its end shows a dead stream."""
+LIST_S: Final = 600.0
+"""Longest time of one list, all its pages together: the API server forgets where a list continues after 5 minutes."""
 FIRST_PAGE: Final = 50
 PAGE: Final = 500
 PAGE_BYTES: Final = 2 * 2**20
 """Largest page of a list: a larger one is dropped while it arrives and read again with fewer objects."""
+_WITHOUT_OBJECT: Final = ("BOOKMARK", "ERROR")
+"""Types of watch events whose object is not one of the collection."""
 _ORJSON_BYTES: Final = 2**20
 """Longer responses are parsed by the standard library: orjson allocates 12 times the length, measured."""
 
@@ -52,7 +59,7 @@ class ApiClient:
 
     Build paths with `apiserver.path_to`. Every method except `aclose` ends within its timeout, and raises only
     `apiserver.ClusterError` or a subclass: `NotFound`, `Conflict`, `RequestRejected`, `Unavailable` (try again),
-    `ResponseTooLarge`.
+    `ResponseTooLarge`, `InvalidResponse`.
 
     Example:
         client = await ApiClient.connect()
@@ -60,9 +67,10 @@ class ApiClient:
         await client.aclose()
     """
 
-    def __init__(self, access: Credentials) -> None:
+    def __init__(self, access: Credentials, *, is_trusted: bool = True) -> None:
         self.access: Final = access
         self._transport = Transport(access)
+        self._is_trusted = is_trusted
 
     @classmethod
     async def connect(cls, environ: Mapping[str, str] = os.environ) -> Self:
@@ -74,10 +82,19 @@ class ApiClient:
         return cls.of(await credentials.find(environ))
 
     @classmethod
-    def of(cls, access: Credentials) -> Self:
-        """Return a client with credentials. Raises `ConfigurationError` if invalid."""
+    def of(cls, access: Credentials, *, is_trusted: bool = True) -> Self:
+        """Return a client with credentials.
+
+        Args:
+            access: Address and credentials.
+            is_trusted: Whether objects certainly have the shapes of Kubernetes, as in the cluster of this process.
+                Else each is checked when it arrives: a kubeconfig may name any server.
+
+        Raises:
+            ConfigurationError: The credentials are invalid.
+        """
         try:
-            return cls(access)
+            return cls(access, is_trusted=is_trusted)
         except ValueError as fault:
             raise ConfigurationError(f"API server {access.server!r}: cannot connect: {fault}") from fault
 
@@ -109,9 +126,11 @@ class ApiClient:
         """
         data: dict[str, Any] = {} if body is None else {"data": orjson.dumps(body)}
         headers = {"Accept": accept, "Content-Type": content_type}
-        return _parse(
-            method, path, await self._transport.send(method, path, timeout_s, params=query, headers=headers, **data)
-        )
+        raw = await self._transport.send(method, path, timeout_s, params=query, headers=headers, **data)
+        response = _parse(method, path, raw)
+        if method != "DELETE":  # whose response may be a Status
+            self._check(method, path, [response], metadata_only=accept not in (JSON, TABLE))
+        return response
 
     async def get(self, path: str, *, metadata_only: bool = False, timeout_s: float = CALL_TIMEOUT_S) -> Json:
         """Read one object, or only its metadata."""
@@ -224,7 +243,10 @@ class ApiClient:
         ]
         async with aclosing(self._transport.lines(path, query=query, accept=accept, for_s=for_s)) as lines:
             async for line in lines:
-                yield _parse("GET", path, line)
+                event = _parse("GET", path, line)
+                if event.get("type") not in _WITHOUT_OBJECT:
+                    self._check("GET", path, [event.get("object")], metadata_only=metadata_only)
+                yield event
 
     async def open_socket(self, path: str, *, protocol: str, query: Query = ()) -> aiohttp.ClientWebSocketResponse:
         """Open a WebSocket, as `Transport.open_socket` does."""
@@ -235,7 +257,7 @@ class ApiClient:
     ) -> AsyncGenerator[tuple[list[Json], str]]:
         """Yield pages of at most `page` objects and PAGE_BYTES, or one larger object."""
         headers = {"Accept": accept}
-        token, size = "", min(page, FIRST_PAGE)
+        token, size, deadline = "", min(page, FIRST_PAGE), monotonic() + LIST_S
         while True:
             params = [*query, ("limit", str(size)), *([("continue", token)] if token else [])]
             most = PAGE_BYTES if size > 1 else MAX_RESPONSE_BYTES
@@ -249,13 +271,35 @@ class ApiClient:
             size = max(1, min(page, 4 * size, size * (PAGE_BYTES // 2) // len(raw)))
             response = _parse("GET", path, raw)
             del raw
+            if problem := problem_of(response, LIST):
+                raise _misshapen("GET", path, problem)
             # An empty list of metadata is null; a table has rows.
             items, metadata = response.get("items") or response.get("rows") or [], response["metadata"]
+            if accept != TABLE:
+                self._check("GET", path, items, metadata_only=accept != JSON)
             yield items, metadata.get("resourceVersion", "")
             items.clear()  # frees the page before the next one is read
             token = metadata.get("continue", "")
             if not token:
                 return
+            if monotonic() > deadline:
+                raise Unavailable(f"GET {path}: the list did not end in {LIST_S:g} s")
+
+    def _check(self, method: str, path: str, objects: Sequence[object], *, metadata_only: bool) -> None:
+        """Raise `InvalidResponse` if an object of a server that is not trusted does not have its shape."""
+        if self._is_trusted:
+            return
+        shape = shape_of(path, metadata_only=metadata_only)
+        try:
+            problem = next(filter(None, (problem_of(each, shape) for each in objects)), None)
+        except RecursionError:
+            problem = "it is nested too deeply"
+        if problem:
+            raise _misshapen(method, path, problem)
+
+
+def _misshapen(method: str, path: str, problem: str) -> InvalidResponse:
+    return InvalidResponse(f"{method} {path}: the response is not from an API server: {problem}", detail=problem)
 
 
 def _selectors(labels: str, fields: str) -> list[tuple[str, str]]:
@@ -270,7 +314,5 @@ def _parse(method: str, path: str, raw: bytes | bytearray) -> Json:
             f"{method} {path}: the response is not JSON, so not from an API server: {bytes(raw[:80])!r}"
         ) from fault
     if not isinstance(response, dict):
-        raise Unavailable(
-            f"{method} {path}: the response is not an object, so not from an API server: {bytes(raw[:80])!r}"
-        )
+        raise _misshapen(method, path, f"{bytes(raw[:80])!r} is not an object")
     return response

@@ -2,7 +2,9 @@
 
 import json
 import re
-from typing import Final
+from typing import Any, Final
+
+from mldiagnostics_kube.client.shapes import STATUS, problem_of
 
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -64,6 +66,10 @@ class NamespaceTerminating(RequestRejected):
     """The namespace is being deleted; nothing new can be created in it."""
 
 
+class InvalidResponse(ClusterError):
+    """The response does not have the shape of what was requested, so it is not from an API server."""
+
+
 class ResponseTooLarge(ClusterError):
     """The response is longer than the caller can hold."""
 
@@ -81,14 +87,18 @@ def error_of(method: str, path: str, status: int, raw: bytes | bytearray) -> Clu
         status: HTTP status of the response.
         raw: Body of the response, usually a Status object.
     """
+    document: Any
     causes: list[dict[str, str]] = []
     if status < 400:
         text = "redirects are not followed; set the address of the API server itself"
         return RequestRejected(f"{method} {path}: the API server returned {status}: {text}", status=status, detail=text)
     try:
         document = json.loads(raw)
+    except (ValueError, RecursionError):
+        document = None
+    if problem_of(document, STATUS) is None and "message" in document:
         message, causes = document["message"], (document.get("details") or {}).get("causes") or []
-    except (ValueError, KeyError, TypeError, AttributeError):
+    else:
         message = raw[:200].decode(errors="replace")
     kind = Unavailable if status in _TRANSIENT else _BY_STATUS.get(status, RequestRejected)
     if any(cause.get("reason") == _TERMINATING for cause in causes):

@@ -10,7 +10,7 @@ from json import JSONDecodeError
 import aiohttp
 from mldiagnostics.errors import MLDiagnosticsError
 
-from mldiagnostics_kube.client.apiserver import ClusterError, Unavailable
+from mldiagnostics_kube.client.apiserver import ClusterError, InvalidResponse, ResponseTooLarge, Unavailable
 
 __all__ = ["ClusterFailure", "connection_problem", "failure_of"]
 
@@ -46,6 +46,9 @@ def failure_of(error: ClusterError, *, cluster: str) -> ClusterFailure:
         case 0 if isinstance(error.__cause__, JSONDecodeError):
             problem = "does not respond as an API server: its response is not JSON"
             remedy = "log in to the proxy before it, or choose another context of the kubeconfig"
+        case 0 if isinstance(error, InvalidResponse | ResponseTooLarge):
+            problem = f"does not respond as an API server: {detail or error}"
+            remedy = "check its address in the kubeconfig, or choose another context"
         case 0 if isinstance(error, Unavailable):
             problem = f"does not respond: {_last_cause(error)}"
             remedy = f"{_remedy(error.__cause__)}, or choose another context of the kubeconfig"
@@ -95,7 +98,7 @@ def connection_problem(failure: BaseException) -> str:
 
 def _last_cause(error: ClusterError) -> str:
     """Return the cause of a failed connection, without the request."""
-    return connection_problem(error.__cause__) if error.__cause__ else error.detail or "no response in time"
+    return connection_problem(error.__cause__) if error.__cause__ else error.detail or str(error)
 
 
 def _remedy(failure: BaseException | None) -> str:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
 
-from mldiagnostics_kube.client.apiserver import ClusterError, Unavailable, path_to
+from mldiagnostics_kube.client.apiserver import ClusterError, InvalidResponse, Unavailable, path_to
+from mldiagnostics_kube.client.shapes import STATUS, problem_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,11 @@ __all__ = ["PodContainer", "ProgramFailed", "run_in_container"]
 PROTOCOL: Final = "v4.channel.k8s.io"
 MAX_ERROR_BYTES: Final = 4096
 """So much of the end of standard error is part of a message."""
+SILENCE_S: Final = 120.0
+"""A program that prints nothing for so long, such as one that waits for a volume, is given up."""
+_CODE_DIGITS: Final = 3
 _STDOUT, _STDERR, _STATUS = 1, 2, 3
+_ENDS: Final = (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSING, aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,7 @@ async def run_in_container(
     errors, status = b"", None
     socket = await client.open_socket(path, protocol=PROTOCOL, query=query)
     try:
-        async for message in socket:
+        while (message := await _next(socket, container)) is not None:
             if message.type is not aiohttp.WSMsgType.BINARY or not message.data:
                 continue
             channel, content = message.data[0], message.data[1:]
@@ -73,7 +78,7 @@ async def run_in_container(
             elif channel == _STDERR:
                 errors = (errors + content)[-MAX_ERROR_BYTES:]
             elif channel == _STATUS:
-                status = json.loads(content)
+                status = _status(container, content)
     finally:
         await socket.close()
     if status is None:
@@ -84,8 +89,29 @@ async def run_in_container(
         raise ProgramFailed(problem, code=_exit_code(status))
 
 
+async def _next(socket: aiohttp.ClientWebSocketResponse, container: PodContainer) -> aiohttp.WSMessage | None:
+    """Return the next message, or None at the end of the connection."""
+    try:
+        message = await socket.receive(SILENCE_S)
+    except TimeoutError as silence:
+        problem = f"the program printed nothing for {SILENCE_S:g} s"
+        raise Unavailable(f"{container.pod}: {problem}", detail=problem) from silence
+    return None if message.type in _ENDS else message
+
+
+def _status(container: PodContainer, content: bytes) -> dict[str, Any]:
+    try:
+        status = json.loads(content)
+    except (ValueError, RecursionError):
+        status = None
+    if problem := problem_of(status, STATUS):
+        detail = f"the end of the program is not a Status: {problem}"
+        raise InvalidResponse(f"{container.pod}: {detail}", detail=detail)
+    return dict(status)
+
+
 def _exit_code(status: Mapping[str, Any]) -> int | None:
     """Return the code of a status as the kubelet sends it."""
     causes = (status.get("details") or {}).get("causes") or ()
     codes = [each.get("message", "") for each in causes if each.get("reason") == "ExitCode"]
-    return int(codes[0]) if codes and codes[0].isdecimal() else None
+    return int(codes[0]) if codes and codes[0].isdecimal() and len(codes[0]) <= _CODE_DIGITS else None

@@ -24,6 +24,9 @@ MAX_RESPONSE_BYTES: Final = 10 * 2**20
 """Largest response: above one object of 1.5 MiB, etcd's limit, of characters that JSON writes with six bytes each."""
 PARALLEL_CALLS: Final = 64
 _MAX_LINE_BYTES: Final = 8 * 2**20
+_MAX_ERROR_BYTES: Final = 64 * 1024
+_MAX_MESSAGE_BYTES: Final = 4 * 2**20
+"""Largest message of a WebSocket; a kubelet sends 32 KiB at a time."""
 _UNCOMPRESSED: Final = {"Accept-Encoding": "identity"}
 """A few compressed kilobytes may expand to a page of many megabytes at once, before it can be dropped."""
 
@@ -43,7 +46,9 @@ class Transport:
         self._calls = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=tls, limit=PARALLEL_CALLS), headers=_UNCOMPRESSED, proxy=access.proxy
         )
-        self._streams = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls, limit=0), proxy=access.proxy)
+        self._streams = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=tls, limit=0), proxy=access.proxy, middlewares=(_reject_redirects,)
+        )
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -75,7 +80,8 @@ class Transport:
             opening = self._open_stream(path, params=query, headers=headers, timeout=timeout)
             async with await _run_to_completion(opening, discard=aiohttp.ClientResponse.close) as response:
                 if response.status >= 300:
-                    raise error_of("GET", path, response.status, await response.read())
+                    async with asyncio.timeout(CALL_TIMEOUT_S):
+                        raise error_of("GET", path, response.status, await response.content.read(_MAX_ERROR_BYTES))
                 async for line in _lines(response.content):
                     yield line
         except (aiohttp.ClientError, OSError) as failure:
@@ -101,7 +107,7 @@ class Transport:
                     headers=await self._authorization(),
                     server_hostname=self._access.server_name,
                     autoclose=True,
-                    max_msg_size=0,
+                    max_msg_size=_MAX_MESSAGE_BYTES,
                 )
         except aiohttp.WSServerHandshakeError as refusal:
             raise error_of("GET", path, refusal.status, refusal.message.encode()) from refusal
@@ -136,6 +142,17 @@ class Transport:
     async def _authorization(self) -> dict[str, str]:
         token = await self._access.token()
         return {"Authorization": f"Bearer {token}", **self._access.user} if token else dict(self._access.user)
+
+
+async def _reject_redirects(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Return the response unless it is a redirect, which the handshake of a WebSocket would follow."""
+    response = await handler(request)
+    if 300 <= response.status < 400:
+        response.close()
+        raise error_of(request.method, request.url.path, response.status, b"")
+    return response
 
 
 async def _run_to_completion(work: Coroutine[Any, Any, T], *, discard: Callable[[T], None] = lambda _: None) -> T:

@@ -92,7 +92,7 @@ class ClusterSource(ListedSource):
         scope = None if options.all_namespaces else options.namespace or access.namespace
         cluster = f"cluster '{access.context or access.credentials.server}'"
         place = f"{cluster}, " + ("all namespaces" if scope is None else f"namespace '{scope}'")
-        client = ApiClient.of(access.credentials)
+        client = ApiClient.of(access.credentials, is_trusted=False)
         captures = NoCaptures(_SHARED) if is_shared else ClusterCaptures(client, cluster=cluster)
         return cls(client, scope=scope, place=place, files=UserFiles(client, cluster=cluster), captures=captures)
 
