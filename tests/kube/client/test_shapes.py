@@ -12,7 +12,7 @@ from mldiagnostics_kube.client.shapes import problem_of, shape_of
 from support.cluster.definitions import install
 from support.cluster.hostile_documents import VALID, valid_document
 
-TEMPLATE = {
+TEMPLATE: dict[str, Any] = {
     "metadata": {"labels": {"a": "b"}},
     "spec": {
         "restartPolicy": "Never",

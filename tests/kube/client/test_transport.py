@@ -17,6 +17,8 @@ from support.servers.stream_servers import listening
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from support.servers.stream_servers import Serve
+
 DEADLINE_S = 60
 PODS = path_to("", "v1", "pods", namespace="ml")
 EXEC = path_to("", "v1", "pods", namespace="ml", name="a", sub="exec")
@@ -33,16 +35,21 @@ async def client_of(port: int) -> AsyncIterator[ApiClient]:
         await client.aclose()
 
 
-async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, head: bytes) -> None:
-    await reader.readuntil(b"\r\n\r\n")
-    writer.write(head + b"Content-Length: 1000000000000\r\n\r\n")
-    while True:
-        writer.write(b"[" * 65536)
-        await writer.drain()
+def endless(head: bytes) -> Serve:
+    """Return a server whose responses never end."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(head + b"Content-Length: 1000000000000\r\n\r\n")
+        while True:
+            writer.write(b"[" * 65536)
+            await writer.drain()
+
+    return serve
 
 
 async def test_an_endless_response_is_dropped_at_a_bound() -> None:
-    async with listening(lambda *streams: endless(*streams, HEAD)) as port, client_of(port) as client:
+    async with listening(endless(HEAD)) as port, client_of(port) as client:
         with pytest.raises(ResponseTooLarge):
             await client.get(f"{PODS}/a")
         with pytest.raises(ResponseTooLarge):
@@ -51,7 +58,7 @@ async def test_an_endless_response_is_dropped_at_a_bound() -> None:
 
 async def test_an_endless_refusal_of_a_watch_is_dropped_at_a_bound() -> None:
     head = HEAD.replace(b"200 OK", b"403 Forbidden")
-    async with listening(lambda *streams: endless(*streams, head)) as port, client_of(port) as client:
+    async with listening(endless(head)) as port, client_of(port) as client:
         with pytest.raises(RequestRejected):
             async with aclosing(client.watch(PODS, "0")) as events:
                 await anext(events)

@@ -81,8 +81,9 @@ class Served:
         await self.release.wait()
         return web.Response(text=str(len(body)))
 
-    async def client(self) -> Client:
-        client = Client(*await asyncio.open_connection("127.0.0.1", self.port, ssl=self.tls))
+    async def client(self, address: str = "127.0.0.1") -> Client:
+        streams = await asyncio.open_connection("127.0.0.1", self.port, ssl=self.tls, local_addr=(address, 0))
+        client = Client(*streams)
         self._stack.push_async_callback(client.aclose)
         return client
 
@@ -168,6 +169,20 @@ async def test_in_a_flood_the_oldest_gives_way_at_once() -> None:
         assert await oldest.is_closed()
         assert [await answered(client) for client in (newest, other)] == [200, 200]
         assert it.closed == ["TooMany"]
+
+
+@pytest.mark.parametrize("has_sent", [False, True])
+async def test_an_address_that_opens_many_connections_closes_its_own(*, has_sent: bool) -> None:
+    async with served(connections=4, times=ConnectionTimes(young_s=0.0, burst_s=0.0)) as it:
+        honest = await it.client()
+        for _ in range(12):
+            flooding = await it.client("127.0.0.2")
+            if has_sent:
+                await answered(flooding)
+        async with asyncio.timeout(DEADLINE_S):
+            while len(it.closed) < 9:  # noqa: ASYNC110 - until all are accepted
+                await asyncio.sleep(0.01)
+        assert await answered(honest) == 200
 
 
 async def test_requests_in_flight_are_never_closed_for_others() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -78,6 +79,8 @@ class ConnectionTimes:
 class Connection:
     """An accepted connection."""
 
+    address: str = ""
+    """Address of its client."""
     since_s: float = field(default_factory=monotonic)
     """Time when its stage began."""
     stage: Stage = Stage.NEW
@@ -151,6 +154,7 @@ class ConnectionServer(web.Server):
         self._times = times
         self._closed = closed
         self._open: dict[web.RequestHandler, Connection] = {}
+        self._of_address: Counter[str] = Counter()
         self._changed = asyncio.Event()
         self._full_since_s: float | None = None
 
@@ -168,14 +172,14 @@ class ConnectionServer(web.Server):
         loop = asyncio.get_running_loop()
         while True:
             try:
-                accepted, _ = await loop.sock_accept(listener)
+                accepted, (address, *_) = await loop.sock_accept(listener)
             except OSError as error:  # the client has gone, or the process has too many open files
                 _log.warning("A connection was not accepted: %s", error)
                 await asyncio.sleep(_ACCEPT_RETRY_S)
                 continue
             await self._wait_for_room()
             if self._has_room():
-                self._start(accepted, tls, loop)
+                self._start(accepted, address, tls, loop)
             else:
                 accepted.close()
             await asyncio.sleep(0)  # requests come before a flood of connections
@@ -215,8 +219,19 @@ class ConnectionServer(web.Server):
         self._full_since_s = None
 
     def _first_to_close(self) -> tuple[web.RequestHandler, Connection]:
+        """Return the connection to close: of addresses with more than their share, if there are such.
+
+        So an address that opens many connections closes its own ones.
+        """
         young_since_s = monotonic() - self._times.young_s
-        return min(self._open.items(), key=lambda item: item[1].rank(young_since_s))
+        share = self._limit / len(self._of_address)
+
+        def order(item: tuple[web.RequestHandler, Connection]) -> tuple[bool, tuple[Stage, float]]:
+            connection = item[1]
+            is_fair = self._of_address[connection.address] <= share
+            return is_fair or connection.stage is Stage.ANSWERING, connection.rank(young_since_s)
+
+        return min(self._open.items(), key=order)
 
     def _has_room(self) -> bool:
         """Return whether a connection may be added; close another for it if necessary."""
@@ -231,17 +246,29 @@ class ConnectionServer(web.Server):
 
     def _close(self, handler: web.RequestHandler, reason: str) -> None:
         self._closed(reason)
-        self._open.pop(handler).abort()
+        if connection := self._forget(handler):
+            connection.abort()
 
-    def _start(self, accepted: socket.socket, tls: ssl.SSLContext | None, loop: asyncio.AbstractEventLoop) -> None:
+    def _forget(self, handler: web.RequestHandler) -> Connection | None:
+        connection = self._open.pop(handler, None)
+        if connection is not None:
+            self._of_address[connection.address] -= 1
+            if not self._of_address[connection.address]:
+                del self._of_address[connection.address]
+        return connection
+
+    def _start(
+        self, accepted: socket.socket, address: str, tls: ssl.SSLContext | None, loop: asyncio.AbstractEventLoop
+    ) -> None:
         handler = self()
-        connection = self._open[handler] = Connection(entered=self._changed.set)
+        connection = self._open[handler] = Connection(address=address, entered=self._changed.set)
+        self._of_address[address] += 1
         task = connection.handshake = loop.create_task(self._handshake(handler, accepted, tls, loop))
 
         def finished(_: asyncio.Task[None]) -> None:
             connection.handshake = None
             if connection.transport is None:
-                self._open.pop(handler, None)
+                self._forget(handler)
                 self._changed.set()
                 accepted.close()
 
@@ -271,7 +298,7 @@ class ConnectionServer(web.Server):
     @override
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         super().connection_lost(handler, exc)
-        self._open.pop(handler, None)
+        self._forget(handler)
         self._changed.set()
 
 
