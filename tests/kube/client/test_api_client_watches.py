@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from mldiagnostics_kube.client.api_client import FIRST_PAGE, ApiClient
-from mldiagnostics_kube.client.apiserver import ClusterError, NotFound, RequestRejected, Unavailable, path_to
+from mldiagnostics_kube.client.apiserver import (
+    ClusterError,
+    InvalidResponse,
+    NotFound,
+    RequestRejected,
+    Unavailable,
+    path_to,
+)
 from mldiagnostics_kube.client.credentials import Credentials, fixed
 from support.servers.brief_server import brief_server
 
@@ -84,7 +91,7 @@ async def answering(*answers: bytes | None) -> AsyncIterator[ApiClient]:
         (b"", Unavailable),
         (b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nbusy", Unavailable),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>", Unavailable),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", Unavailable),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", InvalidResponse),
         (b"HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\n\r\nstop", RequestRejected),
     ],
     ids=["silence", "closed", "503", "a proxy's page", "no object", "403"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 from typing import TYPE_CHECKING
 
@@ -134,3 +135,60 @@ def test_links_of_an_archive_are_left_out_and_a_part_of_one_is_an_error(tmp_path
     assert [path.name for path in (tmp_path / "whole").rglob("*") if not path.is_dir()] == ["file"]
     with pytest.raises(ConfigurationError, match="run the command again"):
         extract(io.BytesIO(archive.getvalue()[:1600]), tmp_path / "part")
+
+
+async def test_links_pipes_and_devices_of_tenants_are_left_out(cluster: ApiClient, kubelet: Kubelet) -> None:
+    folder = kubelet.volumes / "second" / SESSION
+    other = kubelet.volumes / "second" / "other-tenant"
+    other.mkdir()
+    (other / "private.json").write_text("{}")
+    (folder / "linked").symlink_to(other)
+    (folder / "broken.json").symlink_to("nowhere")
+    os.mkfifo(folder / "pipe.json")
+    (folder / "\x1b[31m\n.json").write_text("1")
+    os.link(folder / "capture.json", folder / "same.json")
+    names = await copied(cluster, f"volume:///{SESSION}")
+    assert names == ["\x1b[31m\n.json", "a.xplane.pb", "capture.json", "same.json"]
+
+
+async def test_a_directory_that_is_a_link_does_not_exist(cluster: ApiClient, kubelet: Kubelet) -> None:
+    ml = kubelet.volumes / "second" / "ml"
+    (ml / "linked").symlink_to("trainer")
+    with pytest.raises(ConfigurationError, match="the operator's volume has no such directory"):
+        await copied(cluster, "volume:///ml/linked/plugins/profile/try")
+
+
+async def copied(cluster: ApiClient, location: str) -> list[str]:
+    """Copy a directory; return the names of the files that have their content."""
+    archive = io.BytesIO()
+    await copy_from_volume(cluster, location, SUFFIXES, archive.write, cluster="cluster 'lab'")
+    archive.seek(0)
+    with tarfile.open(fileobj=archive) as files:
+        assert all(each.isreg() for each in files)
+        return sorted(files.getnames())
+
+
+def test_an_archive_that_expands_is_refused(tmp_path: Path) -> None:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as files:
+        zeros = tarfile.TarInfo("a.json")
+        zeros.size = 2**20
+        files.addfile(zeros, io.BytesIO(bytes(zeros.size)))
+    archive.seek(0)
+    with pytest.raises(ConfigurationError, match="the copy of the operator's volume"):
+        extract(archive, tmp_path / "copy")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE, tarfile.GNUTYPE_SPARSE],
+)
+def test_only_plain_files_are_written(tmp_path: Path, kind: bytes) -> None:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w", format=tarfile.GNU_FORMAT) as files:
+        entry = tarfile.TarInfo("a.json")
+        entry.type, entry.linkname = kind, "/etc/passwd"
+        files.addfile(entry)
+    archive.seek(0)
+    extract(archive, tmp_path / "copy")
+    assert not list((tmp_path / "copy").iterdir())

@@ -99,8 +99,12 @@ def _copied(cluster: Cluster, wait: Wait, location: str, suffixes: Sequence[str]
     """Copy a directory of the volume; the copy has the same path below a temporary directory."""
     with tempfile.TemporaryDirectory(prefix="mldiag-volume-") as temporary:
         folder = Path(temporary, location.partition("://")[2].strip("/"))
-        with tempfile.TemporaryFile() as archive:
-            wait(copy_from_volume(cluster.client, location, suffixes, archive.write, cluster=cluster.description))
-            archive.seek(0)
-            extract(archive, folder)
+        try:
+            with tempfile.TemporaryFile() as archive:
+                wait(copy_from_volume(cluster.client, location, suffixes, archive.write, cluster=cluster.description))
+                archive.seek(0)
+                extract(archive, folder)
+        except OSError as error:
+            problem = f"its copy cannot be written to {temporary}: {error.strerror or error}"
+            raise ConfigurationError(f"{location}: {problem}; free space there, or set TMPDIR") from error
         yield folder

@@ -66,7 +66,7 @@ class NamespaceTerminating(RequestRejected):
     """The namespace is being deleted; nothing new can be created in it."""
 
 
-class InvalidResponse(ClusterError):
+class InvalidResponse(Unavailable):
     """The response does not have the shape of what was requested, so it is not from an API server."""
 
 

@@ -33,19 +33,31 @@ _OPERATOR: Final = "operator"
 
 _MISSING: Final = 3
 _PROGRAM: Final = """
-import os, sys, tarfile
-folder = os.path.join(os.environ.get("MLDIAG_VOLUME_ROOT", "/var/lib/mldiagnostics"), sys.argv[1])
-if not os.path.isdir(folder):
+import os, stat, sys, tarfile
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+folder = os.open(os.environ.get("MLDIAG_VOLUME_ROOT", "/var/lib/mldiagnostics"), os.O_RDONLY)
+try:
+    for part in filter(None, sys.argv[1].split("/")):
+        folder = os.open(part, READ | os.O_DIRECTORY, dir_fd=folder)
+except OSError:
     sys.exit(3)
 suffixes = tuple(sys.argv[2:])
-with tarfile.open(fileobj=sys.stdout.buffer, mode="w|") as archive:
-    for path, _, names in os.walk(folder):
+with tarfile.open(fileobj=sys.stdout.buffer, mode="w|", dereference=True) as archive:
+    for path, _, names, directory in os.fwalk(".", dir_fd=folder):
         for name in sorted(names):
-            file = os.path.join(path, name)
-            if name.endswith(suffixes) and os.path.isfile(file) and not os.path.islink(file):
-                archive.add(file, os.path.relpath(file, folder))
+            try:
+                if not (name.endswith(suffixes) and stat.S_ISREG(os.lstat(name, dir_fd=directory).st_mode)):
+                    continue
+                opened = os.open(name, READ, dir_fd=directory)
+            except OSError:
+                continue
+            with open(opened, "rb") as file:
+                entry = archive.gettarinfo(arcname=os.path.normpath(os.path.join(path, name)), fileobj=file)
+                if entry.isreg():
+                    archive.addfile(entry, file)
 """
-"""The image has Python, but neither a shell nor tar."""
+"""The image has Python, but neither a shell nor tar. Tenants write the volume: a link is never followed, not even one
+that replaces a directory or a file meanwhile, and a pipe is never waited for."""
 
 
 async def copy_from_volume(
@@ -155,7 +167,7 @@ def extract(archive: BinaryIO, folder: Path) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with tarfile.open(fileobj=archive) as files:
+        with tarfile.open(fileobj=archive, mode="r:") as files:  # a compressed one may have a thousand times its size
             for member in files:
                 _extract_one(files, member, folder)
     except tarfile.TarError as error:
@@ -166,7 +178,8 @@ def _extract_one(files: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) 
     path = PurePosixPath(member.name)
     if path.is_absolute() or ".." in path.parts:
         raise ConfigurationError(f"{member.name}: leads out of the directory that was copied; look at it in the volume")
-    content = files.extractfile(member) if member.isfile() else None
+    is_plain = member.isreg() and not member.issparse()  # holes may be larger than any disk
+    content = files.extractfile(member) if is_plain else None
     if content is not None:
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
