@@ -53,7 +53,7 @@ NO_JSON = (b"", b"<html>log in</html>", b"[]", b"null", b'"text"', b"\xff\xfe", 
 
 
 class Answers(BaseHTTPRequestHandler):
-    """Answers with what a test says."""
+    """Sends the answers of a test."""
 
     protocol_version = "HTTP/1.1"
     answer: ClassVar[Callable[[str, str], tuple[int, bytes]]]
@@ -92,7 +92,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[type[Answers]]:
 
 
 def shown_by(arguments: list[str]) -> tuple[int, str]:
-    """Run a command in this process; return its code and what it prints to standard error."""
+    """Run a command in this process; return its code and its standard error."""
     out, err = StringIO(), StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = run(list(arguments), "mldiag")
@@ -100,7 +100,7 @@ def shown_by(arguments: list[str]) -> tuple[int, str]:
 
 
 def answers(seed: int) -> Callable[[str, str], tuple[int, bytes]]:
-    """Return answers that a seed decides, whatever the order of requests."""
+    """Return answers that a seed decides, independent of the order of requests."""
 
     def answer(method: str, path: str) -> tuple[int, bytes]:
         random = Random(f"{seed} {method} {path}")

@@ -286,7 +286,7 @@ class ApiClient:
                 raise Unavailable(f"GET {path}: the list did not end in {LIST_S:g} s")
 
     def _check(self, method: str, path: str, objects: Sequence[object], *, metadata_only: bool) -> None:
-        """Raise `InvalidResponse` if an object of a server that is not trusted does not have its shape."""
+        """Raise `InvalidResponse` if an object of a foreign server is malformed."""
         if self._is_trusted:
             return
         shape = shape_of(path, metadata_only=metadata_only)

@@ -67,7 +67,7 @@ class NamespaceTerminating(RequestRejected):
 
 
 class InvalidResponse(Unavailable):
-    """The response does not have the shape of what was requested, so it is not from an API server."""
+    """The response is malformed, so it is not from an API server."""
 
 
 class ResponseTooLarge(ClusterError):

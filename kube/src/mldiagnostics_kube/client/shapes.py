@@ -1,4 +1,4 @@
-"""Shapes of the objects that an API server serves, as far as this product reads them; pure.
+"""Shapes of the objects of an API server, without unread fields; pure.
 
 A shape is a type, `[shape]` for a list, or fields by name, where `name!` is required and `*` stands for every name.
 """
@@ -118,7 +118,9 @@ def shape_of(path: str, *, metadata_only: bool = False) -> Shape:
 
 
 def problem_of(document: Any, shape: Shape, place: str = "") -> str | None:
-    """Return what is wrong with a document, such as `metadata.uid is missing`; None if it has the shape.
+    """Return the first problem of a document; None if it has the shape.
+
+    Example: `metadata.uid is missing`.
 
     A null in place of a known field is removed, as it means the same as a missing one.
     """
@@ -131,7 +133,9 @@ def problem_of(document: Any, shape: Shape, place: str = "") -> str | None:
             items = enumerate(document) if isinstance(document, list) else None
             if items is None:
                 return _not(place, "a list")
-            return next((found for n, each in items if (found := problem_of(each, shape[0], f"{place}[{n}]"))), None)
+            return next(
+                (problem for n, each in items if (problem := problem_of(each, shape[0], f"{place}[{n}]"))), None
+            )
         case "time":
             return None if _is_time(document) else _not(place, "a time")
         case _:
@@ -151,7 +155,8 @@ _NAMES: Final[dict[type, str]] = {
 def _problem_of_fields(document: Json, shape: Json, place: str) -> str | None:
     if each := shape.get("*"):
         return next(
-            (found for name, value in document.items() if (found := problem_of(value, each, f"{place}.{name}"))), None
+            (problem for name, value in document.items() if (problem := problem_of(value, each, f"{place}.{name}"))),
+            None,
         )
     for field, of_field in shape.items():
         name = field.removesuffix("!")
@@ -160,8 +165,8 @@ def _problem_of_fields(document: Json, shape: Json, place: str) -> str | None:
             document.pop(name, None)
             if field != name:
                 return f"{inner} is missing"
-        elif found := problem_of(document[name], of_field, inner):
-            return found
+        elif problem := problem_of(document[name], of_field, inner):
+            return problem
     return None
 
 

@@ -147,7 +147,7 @@ class Transport:
 async def _reject_redirects(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
-    """Return the response unless it is a redirect, which the handshake of a WebSocket would follow."""
+    """Reject a redirect, which a handshake of a WebSocket would follow."""
     response = await handler(request)
     if 300 <= response.status < 400:
         response.close()

@@ -219,9 +219,9 @@ class ConnectionServer(web.Server):
         self._full_since_s = None
 
     def _first_to_close(self) -> tuple[web.RequestHandler, Connection]:
-        """Return the connection to close: of addresses with more than their share, if there are such.
+        """Return the connection to close for a new one.
 
-        So an address that opens many connections closes its own ones.
+        It is one of an address with more than its share, if there is such an address.
         """
         young_since_s = monotonic() - self._times.young_s
         share = self._limit / len(self._of_address)
