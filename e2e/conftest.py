@@ -12,7 +12,7 @@ from cluster.progress import ClusterError
 from cluster.provider import Provider
 from cluster.providers import provider
 from cluster.tools import tool
-from demo import diagnosis, injecting, installation
+from demo import diagnosis, injecting, installation, node_claim
 from demo.kubectl import Kubectl
 from demo.on_cluster import start_training
 from release.parts import OPERATOR, WEBHOOK
@@ -116,7 +116,7 @@ def namespace(kubectl: Kubectl) -> str:
 def claim(kubectl: Kubectl, operator_image: list[str]) -> str:
     """Claim in the namespace of the operator over an empty directory of the node."""
     assert operator_image, "it is loaded"
-    claim_scene.create(kubectl)
+    node_claim.create(kubectl, claim_scene.NAME)
     return claim_scene.NAME
 
 

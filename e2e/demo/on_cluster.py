@@ -10,15 +10,18 @@ from pathlib import Path
 import yaml
 from cluster.durations import Expected
 from cluster.progress import ClusterError, step
-from release.parts import Part
+from release.parts import OPERATOR, Part
 from rich.console import Console
 
-from demo import following, injecting, installation, show
+from demo import following, injecting, installation, node_claim, show
 from demo.command_line import mldiag, shown
 from demo.kubectl import Kubectl, eventually
 
 NAMESPACE = "default"
 HOSTS = 2
+SLOW = {"SLOW_INPUT_PROCESS": 1, "SLOW_INPUT_SECONDS": 0.1}
+"""One host reads its input slowly, so that the capture has a verdict."""
+CLAIM = "demo-profiles"
 TRAINING_DEADLINE_S = 180
 SESSION_DEADLINE_S = 60
 """A capture is in the status of its run within seconds."""
@@ -49,12 +52,13 @@ def run(
     for part, values in parts:
         expected = installation.installing(part)
         with step(expected.title, about_s=expected.usual_s):
-            installation.install(part, helm, values)
+            own = installation.settings(_volume(kubectl)) if part is OPERATOR else []
+            installation.install(part, helm, [*values, *own])
     with step("Waiting until the API server reaches the webhook"):
         injecting.until_injected(kubectl, NAMESPACE)
         following.until_published(kubectl, NAMESPACE)
     with step(TRAINING.title, about_s=TRAINING.usual_s):
-        start_training(kubectl, NAMESPACE)
+        start_training(kubectl, NAMESPACE, **SLOW)
     injected = injecting.injected_runs(kubectl, NAMESPACE, "training")
     show.runs(console, injected)
     with step("Waiting until both hosts report to the control plane"):
@@ -71,6 +75,17 @@ def run(
     commands.run("goodput", mlrun)
     commands.run("runs", "get", mlrun, "--hosts")
     show.command(console, f"kubectl events --for mlrun/{mlrun}", following.story(kubectl, NAMESPACE, mlrun))
+
+
+def _volume(kubectl: Kubectl) -> dict[str, object]:
+    """Return the values of an operator whose Jobs can read its traces: they are on a claim."""
+    default = "storageclass.kubernetes.io/is-default-class"
+    classes = kubectl.items("storageclasses")
+    if any(each["metadata"].get("annotations", {}).get(default) == "true" for each in classes):
+        return {"volume.claim.enabled": True, "volume.claim.size": "1Gi", "volume.claim.accessModes": ["ReadWriteOnce"]}
+    if not kubectl.exists("persistentvolumeclaim", CLAIM, f"--namespace={installation.NAMESPACE}"):
+        node_claim.create(kubectl, CLAIM)
+    return {"volume.existingClaim": CLAIM, "replicas": 1}
 
 
 class _Commands:
