@@ -4,9 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.capture.model import Reason, TargetState
 from mldiagnostics_api.names import CompleteReason as Words
-from mldiagnostics_operator.captures.outcomes import TargetOutcome, count
+from mldiagnostics_api.names import SkipReason
+from mldiagnostics_operator.captures.outcomes import TargetOutcome, count, of_skip
 from mldiagnostics_operator.captures.verdict import cancelled, judge
-from support.cluster.plans import captured, failed, target_outcomes
+from support.cluster.plans import captured, failed, skipped, target_outcomes
 
 
 @given(target_outcomes(), st.integers(1, 10))
@@ -46,3 +47,13 @@ def test_different_failures_have_a_common_reason() -> None:
 
 def test_an_interruption_is_the_reason_even_with_other_failures() -> None:
     assert judge([failed(0, Reason.INTERRUPTED), failed(1)], needed=1).reason == Words.INTERRUPTED
+
+
+def test_pods_that_no_controller_confirms_leave_the_result_of_the_others() -> None:
+    forged = of_skip(skipped(9, SkipReason.NOT_CONFIRMED))
+    verdict = judge([captured(0), captured(1), forged], needed=2, uncounted=1)
+    assert (verdict.succeeded, verdict.reason) == (True, Words.SUCCEEDED)
+    assert verdict.message.startswith("2 of 2 targets captured; 1 PositionNotConfirmed, not counted (trainer-9: ")
+    named = judge([captured(0), forged], needed=1)
+    assert named.reason == Words.PARTLY_SUCCEEDED
+    assert judge([captured(0), failed(1), forged], needed=1, uncounted=1).reason == Words.PARTLY_SUCCEEDED

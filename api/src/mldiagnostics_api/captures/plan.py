@@ -99,6 +99,8 @@ class CapturePlan:
     skipped: tuple[SkippedTarget, ...]
     needed: int
     """Targets that must be captured and stored for success."""
+    uncounted: int = 0
+    """Skipped pods that are not targets of the workload, as no controller confirms them."""
     duration_ms: int
     lead_ms: int
     planned_start: datetime
@@ -201,9 +203,11 @@ def make_plan(
     targets = tuple(_planned(c, by_pod[c.pod.uid]) for c in chosen if c.skip is None)
     skipped = (*missing, *(_skipped(c, c.skip, by_pod[c.pod.uid]) for c in chosen if c.skip is not None), *forged)
     # The right to create pods must not be the right to fail the captures of a workload.
-    total = len(targets) + len(skipped) - (0 if request.pods or not chosen else len(forged))
-    needed = needed_of(trigger, total)
-    return _plan(connection, request, policy, targets, skipped, needed=needed, now=now, attempt=attempt)
+    uncounted = 0 if request.pods or not chosen else len(forged)
+    needed = needed_of(trigger, len(targets) + len(skipped) - uncounted)
+    return _plan(
+        connection, request, policy, targets, skipped, needed=needed, uncounted=uncounted, now=now, attempt=attempt
+    )
 
 
 def _plan(
@@ -214,6 +218,7 @@ def _plan(
     skipped: tuple[SkippedTarget, ...],
     *,
     needed: int,
+    uncounted: int,
     now: datetime,
     attempt: int,
 ) -> CapturePlan | CaptureRefusal:
@@ -231,6 +236,7 @@ def _plan(
         targets=targets,
         skipped=skipped,
         needed=needed,
+        uncounted=uncounted,
         duration_ms=request.duration_ms,
         lead_ms=times.lead_ms,
         planned_start=times.start,

@@ -145,7 +145,10 @@ class CaptureAttempt:
 
     async def _finish_without_capture(self, plan: CapturePlan) -> None:
         outcomes = not_captured(plan)
-        verdict = dry_run(outcomes, len(plan.targets)) if plan.dry_run else judge(outcomes, needed=plan.needed)
+        if plan.dry_run:
+            verdict = dry_run(outcomes, len(plan.targets))
+        else:
+            verdict = judge(outcomes, needed=plan.needed, uncounted=plan.uncounted)
         await self._closer.finish(plan, None, outcomes, verdict)
 
     async def _capture(self, prepared: Prepared) -> None:

@@ -41,7 +41,9 @@ class CaptureCloser:
 
     def judge(self, plan: CapturePlan, outcomes: Sequence[TargetOutcome]) -> Verdict:
         """Return the verdict on the targets' outcomes; a cancelled capture has failed."""
-        return cancelled(outcomes) if self.state.cancel_requested else judge(outcomes, needed=plan.needed)
+        if self.state.cancel_requested:
+            return cancelled(outcomes)
+        return judge(outcomes, needed=plan.needed, uncounted=plan.uncounted)
 
     async def finish(
         self, plan: CapturePlan, session: Session | None, outcomes: Sequence[TargetOutcome], verdict: Verdict

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.capture.model import Outcome, Reason, TargetState
 from mldiagnostics.text.terminal import printable
+from mldiagnostics_api.names import SkipReason
 from mldiagnostics_api.v1alpha1 import TargetResult
 
 if TYPE_CHECKING:
@@ -135,17 +136,23 @@ def results(outcomes: Iterable[TargetOutcome], *, max_bytes: int) -> list[Target
     return chosen
 
 
-def summary(outcomes: Sequence[TargetOutcome]) -> str:
-    """Return how many targets were captured, and one example for each other reason."""
+def summary(outcomes: Sequence[TargetOutcome], *, uncounted: int = 0) -> str:
+    """Return how many targets were captured, and one example for each other reason.
+
+    Args:
+        outcomes: The outcomes of targets and of pods that are not targets.
+        uncounted: Pods among them that are not targets, as no controller confirms them.
+    """
     captured = count(outcomes)[TargetState.CAPTURED]
-    parts = [f"{captured} of {len(outcomes)} targets captured"]
+    parts = [f"{captured} of {len(outcomes) - uncounted} targets captured"]
     others: dict[str, list[TargetOutcome]] = {}
     for outcome in sorted(outcomes, key=_rank_and_pod):
         if outcome.state is not TargetState.CAPTURED:
             others.setdefault(outcome.reason, []).append(outcome)
     for reason, ended in sorted(others.items(), key=lambda item: -len(item[1])):
         first = ended[0]
-        parts.append(f"{len(ended)} {reason} ({first.target.pod}: {_cut(first.message)})")
+        note = ", not counted" if uncounted and reason == SkipReason.NOT_CONFIRMED else ""
+        parts.append(f"{len(ended)} {reason}{note} ({first.target.pod}: {_cut(first.message)})")
     return "; ".join(parts)
 
 

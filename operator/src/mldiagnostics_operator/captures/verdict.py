@@ -31,16 +31,21 @@ class Verdict:
     message: str
 
 
-def judge(outcomes: Sequence[TargetOutcome], *, needed: int) -> Verdict:
+def judge(outcomes: Sequence[TargetOutcome], *, needed: int, uncounted: int = 0) -> Verdict:
     """Return the verdict on a capture of which `needed` targets had to be captured.
 
     If all other targets have the same reason, it is the reason of the capture.
+
+    Args:
+        outcomes: The outcomes of targets and of skipped pods.
+        needed: Targets that must be captured.
+        uncounted: Pods among them that no controller confirms; any pod can claim a place in a workload.
     """
     states = count(outcomes)
     captured = states[TargetState.CAPTURED]
-    message = summary(outcomes)
+    message = summary(outcomes, uncounted=uncounted)
     if captured >= needed:
-        whole = captured == len(outcomes)
+        whole = captured == len(outcomes) - uncounted
         reason = names.CompleteReason.SUCCEEDED if whole else names.CompleteReason.PARTLY_SUCCEEDED
         return Verdict(succeeded=True, reason=str(reason), message=message)
     causes = {outcome.reason for outcome in outcomes if outcome.state is not TargetState.CAPTURED}
