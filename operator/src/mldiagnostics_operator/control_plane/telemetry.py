@@ -57,7 +57,7 @@ _PROCESSES: Final = MetricSpec(Gauge, "mldiagnostics_control_plane_processes", "
 _LIMITED: Final = MetricSpec(
     Counter,
     "mldiagnostics_control_plane_limited_total",
-    "Reports that were refused or kept in part because their namespace has used its share, by namespace.",
+    "Reports that were refused, kept in part or got no MLRun because their namespace has used its share, by namespace.",
     labels=("namespace",),
 )
 _MAX_NAMESPACES: Final = 32

@@ -12,6 +12,7 @@ from mldiagnostics_api.runs.names import reported_run_name, run_label, run_name
 from mldiagnostics_api.runs.reported_parts import SILENT_S
 from mldiagnostics_kube.client.apiserver import Conflict, NotFound, path_to
 
+from mldiagnostics_operator.runs.reported_quota import MAX_CREATED, MAX_UNFINISHED, ReportedRunQuota
 from mldiagnostics_operator.runs.run import Run, run_manifest
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class RunCreation:
         self._identities = identities
         self._reports = reports
         self._accepting = True
+        self._quota = ReportedRunQuota()
 
     def stop(self) -> None:
         """Create no run any more."""
@@ -101,9 +103,30 @@ class RunCreation:
         is_over = now_s - reported.last_received > SILENT_S  # it ended or was lost, and its object says so
         return None if may_have_workload or is_over else reported
 
+    def count_reported(self) -> None:
+        """Count the unfinished runs without a workload, for the share of their namespaces."""
+        unfinished = (run.meta.namespace for run in self._runs.all if run.workload is None and not run.finished)
+        self._quota.recount(unfinished, self._services.clock().timestamp())
+
     async def of_reports(self, reported: ReportedRun) -> Run | None:
-        """Return the run of reports; None if its namespace is gone. Raises ClusterError."""
+        """Return the run of reports; None if its namespace is gone, or has used its share.
+
+        Raises ClusterError.
+        """
         key = reported.key
+        now_s = self._services.clock().timestamp()
+        if not self._quota.admits(key.namespace):
+            self._services.telemetry.control_plane.limited(key.namespace)
+            if self._quota.is_first_excess(key.namespace, now_s):
+                _log.warning(
+                    "Namespace %s has %d unfinished reported runs or %d new ones within an hour; others get no MLRun",
+                    key.namespace,
+                    MAX_UNFINISHED,
+                    MAX_CREATED,
+                    extra={"namespace": key.namespace},
+                )
+            return None
+        self._quota.note_created(key.namespace, now_s)
         name = reported_run_name(key.run_id)
         return await self._create(
             run_manifest(name, key.namespace, key.run_id, group=reported.group, title=reported.name)

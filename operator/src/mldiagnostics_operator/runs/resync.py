@@ -64,6 +64,7 @@ class RunResync:
                 self._watches.workloads.report_all()
 
     def _add_all(self) -> None:
+        self._creation.count_reported()
         for run in self._runs.all:
             run.is_current = False
             if run.observed is not None and not run.finished:
