@@ -2,17 +2,20 @@ from __future__ import annotations
 
 import gc
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 import pytest
 from mldiagnostics.errors import AlreadyStored, StoreError
 from mldiagnostics.store.gcs import GcsStore
 from mldiagnostics_api.captures.location import Location
-from mldiagnostics_operator.storage import OPEN_STORES, Storage
+from mldiagnostics_operator.storage import Storage
 from support.servers.emulator import running_emulator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+OPEN = 4
 
 
 @pytest.fixture
@@ -43,19 +46,25 @@ async def test_a_link_on_the_volume_cannot_point_out_of_it(storage: Storage, tmp
 
 
 async def test_only_the_last_used_buckets_stay_open(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
-    def opened() -> int:
-        gc.collect()
-        return sum(type(item) is GcsStore for item in gc.get_objects())
+    """Stores of tests before may end at any time, and are not counted."""
 
-    before = opened()
+    def stores() -> list[GcsStore]:
+        gc.collect()
+        return [item for item in gc.get_objects() if type(item) is GcsStore]
+
+    def opened() -> int:
+        return sum(item not in others for item in stores())
+
+    others = WeakSet(stores())
+    monkeypatch.setattr("mldiagnostics_operator.storage.OPEN_STORES", OPEN)
     with running_emulator() as emulator:
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", emulator.url)
-        for number in range(OPEN_STORES + 8):
+        for number in range(OPEN + 3):
             with pytest.raises(StoreError):
                 await storage.directory(Location.parse(f"gs://bucket-{number}/x")).list("")
             if number == 0:
-                assert opened() == before + 1
-        assert opened() == before + OPEN_STORES
+                assert opened() == 1
+        assert opened() == OPEN
 
 
 def test_a_path_in_the_pod_is_rejected(storage: Storage) -> None:

@@ -46,6 +46,8 @@ NO_CLOUD = GCPOptions(enable_gcp_goodput_metrics=False, enable_gcp_step_deviatio
 FAST_S = 0.1
 NEVER_S = 3600.0
 
+LOWEST_PRIORITY = 19  # a process of this niceness can have no nicer child
+
 
 @pytest.fixture(autouse=True)
 def _places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -394,7 +396,8 @@ def test_signals_to_the_job_do_not_stop_the_monitor(monitored: Callable[..., Goo
     os.kill(pid, signal.SIGINT)
     eventually(lambda: len(curves(tmp_path / "tb")["goodput/goodput"]) > seen + 1)
     assert worker(monitor) == pid
-    assert os.getpriority(os.PRIO_PROCESS, pid) > os.getpriority(os.PRIO_PROCESS, os.getpid())
+    own = os.getpriority(os.PRIO_PROCESS, os.getpid())
+    assert os.getpriority(os.PRIO_PROCESS, pid) > own or own == LOWEST_PRIORITY
     assert os.getsid(pid) == pid
 
 

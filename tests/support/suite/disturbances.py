@@ -51,6 +51,10 @@ def in_shell(script: str, *start: str) -> list[str]:
 
 BUSY_BESIDE = f'for each in {{1..{BUSY}}}; do (while :; do :; done) & done; "$@"; code=$?; kill $(jobs -p); exit $code'
 NO_IPV6 = 'ip link set lo up && echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6 && exec "$@"'
+# The cache of tools stays where it is (`cluster.paths`).
+READ_ONLY_HOME = (
+    'export MLDIAG_CACHE="${MLDIAG_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/mldiagnostics}" HOME=/proc; exec "$@"'
+)
 
 DISTURBANCES = (
     Disturbance("none", "a machine that does nothing else"),
@@ -66,7 +70,7 @@ DISTURBANCES = (
         "not root, and without capabilities",
         before=("unshare", "--user", "--map-user=1000", "--map-group=1000"),
     ),
-    Disturbance("read-only-home", "root cannot write to the home either", {"HOME": "/proc"}),
+    Disturbance("read-only-home", "root cannot write to the home either", before=in_shell(READ_ONLY_HOME)),
     Disturbance("no-ipv6", "one interface, lo, without IPv6", before=in_shell(NO_IPV6, "unshare", "--net")),
     Disturbance(
         "temporary-folder", "a name with a space and other letters", {"TMPDIR": str(ROOT / ".tools/tests/other tmp é")}
