@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -55,3 +56,11 @@ def test_each_decision_has_a_number_of_its_own() -> None:
     assert len({name[:4] for name in records}) == len(records), sorted(records)
     for name in records:
         assert (ROOT / "docs/decisions" / name).read_text().startswith(f"# {name[:4]} ")
+
+
+def test_the_files_that_the_architecture_names_exist() -> None:
+    named = re.findall(r"`(\w+)/([\w./]+)`", (ROOT / "ARCHITECTURE.md").read_text("utf-8"))
+    in_members = [(member, path) for member, path in named if member in PACKAGES]
+    assert in_members
+    for member, path in in_members:
+        assert (PACKAGES[member] / path).exists() or (ROOT / member / path).exists(), f"{member}/{path}"
