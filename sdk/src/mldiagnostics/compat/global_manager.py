@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mldiagnostics.diagnostics import LOGGER
-from mldiagnostics.lifecycle.current_run import current as get_current_run
 from mldiagnostics.lifecycle.current_run import enter as initialize_with_mlrun
 from mldiagnostics.lifecycle.current_run import enter as register_run
 from mldiagnostics.lifecycle.current_run import last as get_last_updated_run
+from mldiagnostics.run import current as get_current_run
 
 if TYPE_CHECKING:
     import logging

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from orbax.checkpoint.logging import AbstractLogger
 
 from mldiagnostics.diagnostics import warn_once
-from mldiagnostics.lifecycle.current_run import current
+from mldiagnostics.run import current
 
 if TYPE_CHECKING:
     from mldiagnostics.goodput.recording.recorder import GoodputRecorder

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from mldiagnostics.diagnostics import warn_once
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from mldiagnostics.pipeline.buffer import Entry
 
 ROOM_S = 30.0
 """Longest wait of a record for room; it is dropped and counted then, and the next ones at once."""
@@ -44,6 +43,9 @@ _LOCKING = {
 """Modules whose functions hold locks, so that a thread in them must not wait."""
 
 
+_Entry = TypeVar("_Entry")
+
+
 class Backpressure:
     """Lets recording threads wait; `wake` makes the drain empty the buffer at once."""
 
@@ -52,7 +54,7 @@ class Backpressure:
         self._has_timed_out = False
         self._is_stopped = False
 
-    def wait(self, take: Callable[[Entry, int], bool], entry: Entry) -> bool:
+    def wait(self, take: Callable[[_Entry, int], bool], entry: _Entry) -> bool:
         """Repeat `take` until it succeeds; return whether it did.
 
         Threads of this package use the room that is left for them.

@@ -16,8 +16,8 @@ from mldiagnostics.profiling.ports import is_free, listener
 from mldiagnostics.profiling.recorder import CannotRecord
 
 if TYPE_CHECKING:
+    from mldiagnostics.lifecycle.current_run import CurrentRun
     from mldiagnostics.profiling.recorder import ProfilerServer
-    from mldiagnostics.run.mlrun import MLRun
 
 DEFAULT_PORT = 9999
 MAX_PORT = 65535
@@ -28,7 +28,7 @@ class _OnDemand:
     """The server at `port`, or the wait for the import of a framework."""
 
     port: int
-    run: MLRun | None
+    run: CurrentRun | None
     server: ProfilerServer | None = None
     """Referred to here, since some servers stop when they are garbage-collected."""
     watch: ImportWatch | None = None
@@ -157,7 +157,7 @@ def _configured_port() -> int:
     return _number("MLDIAG_PROFILER_PORT", DEFAULT_PORT)
 
 
-def _local_rank(run: MLRun | None) -> int:
+def _local_rank(run: CurrentRun | None) -> int:
     return _number("LOCAL_RANK", 0) if run is None else run.origin.local_rank
 
 

@@ -25,8 +25,8 @@ from mldiagnostics.profiling.storage import spool_trace, store_run_trace
 from mldiagnostics.text.redaction import redact
 
 if TYPE_CHECKING:
+    from mldiagnostics.lifecycle.current_run import CurrentRun
     from mldiagnostics.profiling.recorder import TraceRecorder, TraceRecording
-    from mldiagnostics.run.mlrun import MLRun
 
 _STOP_TIMEOUT_S = 1.0
 
@@ -45,14 +45,14 @@ _MAX_WAITING_BYTES = 512 * 1024 * 1024
 
 _unstored: set[ProfileSession] = set()
 _backlog = Backlog(_MAX_WAITING_BYTES)
-_closing_run: weakref.ref[MLRun] | None = None
+_closing_run: weakref.ref[CurrentRun] | None = None
 
 
 class ProfileSession:
     """One profile: queued, recording, collected or stored."""
 
     def __init__(
-        self, run: MLRun, name: str, recorder: TraceRecorder, claim: ProfilerClaim, *, step: int | None
+        self, run: CurrentRun, name: str, recorder: TraceRecorder, claim: ProfilerClaim, *, step: int | None
     ) -> None:
         self.name = name
         self._run, self._recorder, self._claim, self._step = run, recorder, claim, step
@@ -174,7 +174,7 @@ class ProfileSession:
         self._run.recording.append("session", self.name, step=self._step, payload={"state": state, **details})
 
 
-def start(run: MLRun, name: str, *, step: int | None) -> ProfileSession | None:
+def start(run: CurrentRun, name: str, *, step: int | None) -> ProfileSession | None:
     """Start a session; on any problem log a warning and return None."""
     try:
         return _start(run, name, step=step)
@@ -187,7 +187,7 @@ def start(run: MLRun, name: str, *, step: int | None) -> ProfileSession | None:
     return None
 
 
-def _start(run: MLRun, name: str, *, step: int | None) -> ProfileSession:
+def _start(run: CurrentRun, name: str, *, step: int | None) -> ProfileSession:
     if _backlog.is_full:
         raise CannotRecord(
             f"{_backlog.waiting_bytes >> 20} MiB of earlier profiles wait to be stored in {run.directory}; "
@@ -205,7 +205,7 @@ def _start(run: MLRun, name: str, *, step: int | None) -> ProfileSession:
     return session
 
 
-def _finish_at_close(run: MLRun) -> None:
+def _finish_at_close(run: CurrentRun) -> None:
     """Make the end of the run wait for its traces."""
     global _closing_run  # noqa: PLW0603 - there is one run at a time
     if _closing_run is None or _closing_run() is not run:

@@ -10,12 +10,12 @@ from mldiagnostics.layout import retry_session, session_prefix, trace_key
 from mldiagnostics.profiling.naming import host_stem
 
 if TYPE_CHECKING:
-    from mldiagnostics.run.mlrun import MLRun
+    from mldiagnostics.lifecycle.current_run import CurrentRun
     from mldiagnostics.spool.storage import StoredFile
     from mldiagnostics.store import Store
 
 
-def store_run_trace(run: MLRun, session: str, trace: bytes) -> StoredFile:
+def store_run_trace(run: CurrentRun, session: str, trace: bytes) -> StoredFile:
     """Store a trace of this process in the run's storage, or in the spool.
 
     Raises:
@@ -28,12 +28,12 @@ def store_run_trace(run: MLRun, session: str, trace: bytes) -> StoredFile:
     )
 
 
-def spool_trace(run: MLRun, session: str, trace: bytes, problem: str) -> StoredFile:
+def spool_trace(run: CurrentRun, session: str, trace: bytes, problem: str) -> StoredFile:
     """Write a trace to the spool because of `problem`. Raises as `store_run_trace`."""
     return run.files.spool(spooled_key(run, session), trace, problem)
 
 
-def spooled_key(run: MLRun, session: str) -> str:
+def spooled_key(run: CurrentRun, session: str) -> str:
     """Return the key of this process's trace of a session in the spool."""
     return f"{run.origin.run_id}/{trace_key(session, host_stem(run.origin))}"
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from mldiagnostics.lifecycle.current_run import CurrentRun
     from mldiagnostics.profiling.session import ProfileSession
-    from mldiagnostics.run.mlrun import MLRun
 
 _counter = itertools.count(1)
 """Numbers the unnamed profiles; ranks that do not record count too, so that all agree."""
@@ -60,7 +60,7 @@ class Xprof:
 
     def __new__(  # the parameters are those of `__init__`: for a class, `inspect` and editors show these
         cls,
-        run: MLRun | Callable[..., Any] | None = None,
+        run: CurrentRun | Callable[..., Any] | None = None,
         process_index_list: Iterable[int] | None = None,  # noqa: ARG004
         *extra: object,  # noqa: ARG004
         session_id: str | None = None,  # noqa: ARG004
@@ -75,7 +75,7 @@ class Xprof:
 
     def __init__(
         self,
-        run: MLRun | Callable[..., Any] | None = None,
+        run: CurrentRun | Callable[..., Any] | None = None,
         process_index_list: Iterable[int] | None = None,
         *extra: object,
         session_id: str | None = None,
@@ -163,7 +163,7 @@ class Xprof:
             active.stop()
         return started
 
-    def _name(self, run: MLRun, session_id: str | None, step: int | None) -> str:
+    def _name(self, run: CurrentRun, session_id: str | None, step: int | None) -> str:
         """Return the session's name; counts all calls, so that hosts agree."""
         number = next(_counter)
         given = session_id or self._session_id
@@ -172,10 +172,10 @@ class Xprof:
         attempt = run.origin.attempt
         return numbered_session(attempt, number) if step is None else step_session(attempt, step)
 
-    def _run(self) -> MLRun | None:
+    def _run(self) -> CurrentRun | None:
         return self._given_run if self._given_run is not None else current()
 
-    def _records(self, run: MLRun) -> bool:
+    def _records(self, run: CurrentRun) -> bool:
         return not run.metric_only_run and (self._ranks is None or run.origin.rank in self._ranks)
 
     def _record_steps(self, steps: tuple[int, int] | None, every_n_steps: int | None) -> None:

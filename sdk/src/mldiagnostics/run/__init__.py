@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from mldiagnostics.configs.kinds import (
     AcceleratorOrchestrator,
@@ -14,7 +14,7 @@ from mldiagnostics.configs.kinds import (
     RunPhase,
     ServingEngine,
 )
-from mldiagnostics.lifecycle.current_run import current
+from mldiagnostics.lifecycle import current_run
 from mldiagnostics.run.config_dict import ConfigDict
 
 if TYPE_CHECKING:
@@ -43,6 +43,11 @@ _HOMES = {
     "normalize_gcs_path": "mldiagnostics.run.arguments",
 }
 """Name -> module that has it, loaded at first use."""
+
+
+def current() -> MLRun | None:
+    """Return the run of this process, None before its start and after its end."""
+    return cast("MLRun | None", current_run.current())
 
 
 def __getattr__(name: str) -> object:

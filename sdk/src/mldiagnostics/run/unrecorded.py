@@ -52,7 +52,7 @@ def current_or_unrecorded_run(name: str) -> MLRun:
 
     Its own run, else one that records nothing.
     """
-    return current_run.current() or unrecorded_run(name)
+    return cast("MLRun | None", current_run.current()) or unrecorded_run(name)
 
 
 class _DiscardingPipeline:

@@ -14,15 +14,17 @@ from mldiagnostics.identity.resolve import locate
 from mldiagnostics.pipeline.recorder import RecordPipeline
 
 if TYPE_CHECKING:
+    from mldiagnostics.lifecycle.current_run import CurrentRun
     from mldiagnostics.pipeline.buffer import Buffer
     from mldiagnostics.pipeline.sink import SinkMaker
-    from mldiagnostics.run.mlrun import MLRun
 
 _LASTING = frozenset({"injected", "workload-id"})
 """Sources of run ids that survive a restart; with any other, the job's names identify the run."""
 
 
-def open_pipeline(url: str, *, job_name: str, logger_name: str, run: MLRun | None, buffer: Buffer) -> RecordPipeline:
+def open_pipeline(
+    url: str, *, job_name: str, logger_name: str, run: CurrentRun | None, buffer: Buffer
+) -> RecordPipeline:
     """Open a log for writing. Raises `ConfigurationError` and `MissingExtraError`."""
     maker = with_pointer(_maker(url), job_name, logger_name, url)
     return RecordPipeline(_origin(job_name, url, run), [maker], buffer=buffer, lasting=True)
@@ -38,7 +40,7 @@ def _maker(url: str) -> SinkMaker:
     return jsonl.log_maker(url)
 
 
-def _origin(job_name: str, url: str, run: MLRun | None) -> Origin:
+def _origin(job_name: str, url: str, run: CurrentRun | None) -> Origin:
     resolved = locate(detect(dict(os.environ)), name=job_name)
     identity = resolved.identity
     lasting_id = identity.run_id if identity is not None and identity.source in _LASTING else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from time import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from mldiagnostics.clock import STEP_S, clock_ahead, steady
 from mldiagnostics.diagnostics import warn_once
@@ -18,6 +18,7 @@ from mldiagnostics.pipeline.drops import shown
 from mldiagnostics.pipeline.values import Unrecordable
 
 if TYPE_CHECKING:
+    from mldiagnostics.lifecycle.current_run import CurrentRun
     from mldiagnostics.pipeline.buffer import Entry, PayloadMaker
     from mldiagnostics.pipeline.recorder import RecordPipeline
 
@@ -53,7 +54,7 @@ class LogWriter:
         self._target: Buffer | None = None
         """The open buffer, to which `write` appends; None where that needs a check first."""
         self._pipeline: RecordPipeline | None = None
-        self._run: Any = None
+        self._run: CurrentRun | None = None
         """The run whose records the events are; after the run, the log continues in a file of its own."""
         self._failure = ""
         self.url = ""
