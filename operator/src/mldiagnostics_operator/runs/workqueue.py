@@ -25,7 +25,7 @@ K = TypeVar("K", bound=NamespacedKey)
 
 
 @dataclass(slots=True)
-class _Waiting(Generic[K]):
+class _WaitingKeys(Generic[K]):
     """The keys of one namespace that may be taken now."""
 
     news: dict[K, None] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Workqueue(Generic[K]):
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[str, _Waiting[K]] = {}
+        self._waiting: dict[str, _WaitingKeys[K]] = {}
         """By namespace; the first one with a free key is the next."""
         self._due: dict[K, float] = {}
         """Times of the event loop."""
@@ -127,5 +127,5 @@ class Workqueue(Generic[K]):
                 del self._due[key]
                 self._of(key).late.setdefault(key)
 
-    def _of(self, key: K) -> _Waiting[K]:
-        return self._waiting.setdefault(key.namespace, _Waiting())
+    def _of(self, key: K) -> _WaitingKeys[K]:
+        return self._waiting.setdefault(key.namespace, _WaitingKeys())
