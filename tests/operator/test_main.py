@@ -297,15 +297,24 @@ class TestAgainstARealServer:
             assert await again.ends() == 0
         assert await holder(installed, tmp_path) == ""
 
-    async def test_a_leader_that_loses_the_lease_ends_without_an_error(
+    async def test_a_leader_that_loses_the_lease_stands_by_and_leads_again(
         self, own_server: ApiServer, installed: ApiClient, tmp_path: Path
     ) -> None:
         async with replica(own_server, tmp_path) as one:
             await one.reaches("leading")
+            first = await holder(installed, tmp_path)
             await installed.patch(f"{LEASES}/{lease_of(tmp_path)}", {"spec": {"holderIdentity": "another"}})
+            again = first
+            async with asyncio.timeout(DEADLINE_S):
+                while again == first or not again.startswith("one/"):  # the other one renews nothing
+                    await asyncio.sleep(0.05)
+                    again = await holder(installed, tmp_path)
+            await one.reaches("leading")
+            await created(installed, connection("after-the-loss", podName="absent"))
+            await until(lambda: phase(installed, "after-the-loss"), "Failed")
+            one.process.send_signal(signal.SIGTERM)
             assert await one.ends() == 0
         assert "Leaving: loss of the Lease" in one.log()
-        assert await holder(installed, tmp_path) == "another"
 
     async def test_it_stands_down_for_a_managed_addon(
         self, own_server: ApiServer, installed: ApiClient, tmp_path: Path

@@ -1,6 +1,6 @@
 """Entry point of the operator: read the settings, configure logs, run one replica.
 
-Exit status 0: stopped by a signal, or lost the Lease. 1: a failure, which the log names. 2: invalid settings.
+Exit status 0: stopped by a signal, or for a managed add-on. 1: a failure, which the log names. 2: invalid settings.
 """
 
 import asyncio

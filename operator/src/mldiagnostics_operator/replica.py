@@ -37,6 +37,7 @@ CONTROLLERS: Final[Sequence[ControllerFactory]] = (CaptureController, DiagnosisC
 
 _RETRY_S: Final = 5.0
 _ADDON_CHECK_S: Final = 60.0
+_LEASE_LOST: Final = "loss of the Lease"
 _HANDOVER_S: Final = 2.0
 """Status writes in flight get this long to reach the API server before the next leader reads."""
 
@@ -44,14 +45,22 @@ _HANDOVER_S: Final = 2.0
 async def run(config: OperatorConfig, environ: Mapping[str, str] = os.environ) -> int:
     """Run one replica until it stops, and return the exit status.
 
-    It stops on SIGTERM or SIGINT, when it loses the Lease, and on a failure.
+    It stops on SIGTERM or SIGINT, and on a failure. A replica that loses the Lease stands by again under another name,
+    without the kubelet's pause before a restart.
     """
     health, telemetry = OperatorHealth(), OperatorMetrics()
-    async with http.serving(config.http_port, health, telemetry.exposition) as port:
+
+    def exposition() -> bytes:
+        return telemetry.exposition()  # of the present leadership
+
+    async with http.serving(config.http_port, health, exposition) as port:
         _log.info("Probes and metrics are served on port %d", port, extra={"port": port})
         cluster = await ApiClient.connect(environ)
         try:
-            return await Replica(config, environ, cluster, health, telemetry).run()
+            while (status := await Replica(config, environ, cluster, health, telemetry).run()) is None:
+                _log.info("Standing by again")
+                telemetry = OperatorMetrics()  # the gauges of the former leadership are not current
+            return status
         finally:
             await cluster.aclose()
 
@@ -86,8 +95,8 @@ class Replica:
             clock=clock,
         )
 
-    async def run(self) -> int:
-        """Stand by, lead, stop; return the exit status."""
+    async def run(self) -> int | None:
+        """Stand by, lead, stop; return the exit status, None if the Lease was lost."""
         self._handle_signals()
         if not await self._unless_stopped(self._prepare()):
             _log.info("Stopped before leading")
@@ -152,7 +161,7 @@ class Replica:
         self._telemetry.standing_down(aside=addon is not None)
         return addon and f"Standing down, GKE's managed add-on captures in this cluster: {addon}"
 
-    async def _lead(self) -> int:
+    async def _lead(self) -> int | None:
         exchange, storage = RunExchange(), Storage(self._config.volume_root)
         controllers = [
             make(self._cluster, self._config, self._telemetry, holder=self._me, exchange=exchange, storage=storage)
@@ -162,15 +171,18 @@ class Replica:
         work = leader.start(watch_started=self._handle_signals)
         stops = {
             "SIGTERM": asyncio.ensure_future(self._stop_requested.wait()),
-            "loss of the Lease": asyncio.ensure_future(self._leadership.hold()),
+            _LEASE_LOST: asyncio.ensure_future(self._leadership.hold()),
             "managed add-on": asyncio.ensure_future(self._wait_for_addon()),
         }
         self._health.stage = ReplicaStage.LEADING
         try:
             await asyncio.wait((*work.values(), *stops.values()), return_when=asyncio.FIRST_COMPLETED)
+            ended = [name for name, task in {**work, **stops}.items() if task.done()]
             status = _exit_status({**work, **stops}, failures=work)
-            await self._drain(leader, stops.values())
-            return status
+            is_drained = await self._drain(leader, stops.values())
+            lost = ended == [_LEASE_LOST] and not status
+            # With work left over, the process ends: that of a live process is not taken over.
+            return None if lost and is_drained and not self._stop_requested.is_set() else status
         finally:
             await _cancel([*stops.values(), *work.values()])
             storage.close()
@@ -183,8 +195,12 @@ class Replica:
                 if await self._check_unmanaged():
                     return
 
-    async def _drain(self, leader: Leader, stops: Collection[asyncio.Future[Any]]) -> None:
-        """Let the next leader start, then finish the work within the grace period."""
+    async def _drain(self, leader: Leader, stops: Collection[asyncio.Future[Any]]) -> bool:
+        """Let the next leader start, then finish the work within the grace period.
+
+        Returns:
+            Whether all work is finished.
+        """
         self._health.stage = ReplicaStage.DRAINING
         self._telemetry.leading(leader=False)
         leader.stop_accepting()
@@ -193,11 +209,13 @@ class Replica:
         await asyncio.wait((draining,), timeout=_HANDOVER_S)
         await self._release()
         await asyncio.wait((draining,), timeout=self._config.shutdown_grace_s - _HANDOVER_S)
-        if not draining.done():
+        is_drained = draining.done()
+        if not is_drained:
             _log.warning(
                 "Work is still in progress after %g s; another replica finishes it", self._config.shutdown_grace_s
             )
         await _cancel([draining])
+        return is_drained
 
     async def _release(self) -> None:
         try:
