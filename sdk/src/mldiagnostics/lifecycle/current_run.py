@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class CurrentRun(Protocol):
-    """What the packages below `run` use of the run: its identity, records and files, and moments to act at."""
+    """The run as the packages below `run` use it.
+
+    They read its identity, write its records and files, and act at its steps and its end.
+    """
 
     metric_only_run: bool
 
