@@ -30,11 +30,13 @@ async def _read_all(traces: list[tuple[str, int, bool]]) -> None:
         nonlocal held, served
         reservation = await budget.reserve(size, tenant, Deadline(60))
         held += size
-        assert held <= budget.used_bytes <= budget.total_bytes
-        await asyncio.sleep(0)
-        held -= size
-        reservation.release()
-        reservation.release()
+        try:
+            assert held <= budget.used_bytes <= budget.total_bytes
+            await asyncio.sleep(0)
+        finally:  # also if it gives up with the memory in hand
+            held -= size
+            reservation.release()
+            reservation.release()
         served += 1
 
     tasks = [asyncio.create_task(read_and_store(tenant, size)) for tenant, size, _ in traces]
