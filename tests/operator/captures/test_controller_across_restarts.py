@@ -71,7 +71,8 @@ def running(status: dict[str, Any]) -> bool:
 
 async def test_after_a_kill_before_the_start_the_capture_goes_on_as_planned(site: Site) -> None:
     async with two_pods(site.ml) as (first, _):
-        await site.ml.capture(podName="a,b", durationMilliseconds=100, startLeadMilliseconds=20_000)
+        # A loaded machine needs half of the time until the start for the next operator.
+        await site.ml.capture(podName="a,b", durationMilliseconds=100, startLeadMilliseconds=40_000)
         async with site.operator() as operator:
             intent = await site.ml.until(running)
             await asyncio.wait_for(first.began.wait(), DEADLINE_S)

@@ -138,6 +138,7 @@ def test_calls_in_any_order_are_logged_once_and_training_goes_on(tmp_path: Path)
         profile.stop(); profile.stop()
         other = xprof(process_index_list=[7])
         other.start(); step("elsewhere")     # another rank's
+        settle()
         xprof(run, session_id=3).start(12)   # numbers; not stopped
         run.close(); run.close()
         profile.start(); profile.stop()      # after the end
