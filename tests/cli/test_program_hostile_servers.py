@@ -123,6 +123,14 @@ def test_no_response_is_a_fault_of_the_program(server: type[Answers], arguments:
     assert code or not shown.startswith("mldiag: ")
 
 
+@pytest.mark.parametrize("body", NO_JSON)
+def test_a_list_that_is_not_json_is_one_sentence(server: type[Answers], body: bytes) -> None:
+    server.answer = staticmethod(lambda _, __: (200, body))
+    code, shown = shown_by(["profiles", "list", "-n", "ml"])
+    assert (code, shown.count("\n")) == (1, 1)
+    assert shown.startswith("mldiag: cluster 'x': ")
+
+
 def test_a_document_without_a_name_is_named(server: type[Answers]) -> None:
     def answer(_: str, __: str) -> tuple[int, bytes]:
         return 200, json.dumps({"metadata": {}, "items": [{"metadata": {"uid": 7}}]}).encode()

@@ -268,7 +268,7 @@ class ApiClient:
                     raise
                 size = max(1, size // 4)
                 continue
-            size = max(1, min(page, 4 * size, size * (PAGE_BYTES // 2) // len(raw)))
+            size = max(1, min(page, 4 * size, size * (PAGE_BYTES // 2) // max(len(raw), 1)))
             response = _parse("GET", path, raw)
             del raw
             if problem := problem_of(response, LIST):
