@@ -96,6 +96,11 @@ def _start_up(attempt: FieldReader) -> dict[str, float]:
         return {}
 
 
+def last_metrics_of(body: Mapping[str, Any]) -> dict[str, float]:
+    """Return the last value of each metric that the object of a run has."""
+    return FieldReader(body.get("status")).numbers("metrics")
+
+
 def findings_of(body: Mapping[str, Any]) -> list[FindingRow]:
     """Return the findings of the newest diagnosed capture of an MLRun."""
     return [

@@ -13,7 +13,7 @@ from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.runs.hosts import hosts_of
 from mldiagnostics_api.runs.names import run_label
-from mldiagnostics_api.runs.row import attempts_of, run_row_of, sessions_of
+from mldiagnostics_api.runs.row import attempts_of, last_metrics_of, run_row_of, sessions_of
 from mldiagnostics_api.workloads.pods import PodView
 from mldiagnostics_kube.client.apiserver import ClusterError, NotFound, path_to
 from typing_extensions import override
@@ -145,7 +145,7 @@ class ClusterRuns(RunSource):
 
     @override
     def last_metrics(self, row: RunRow) -> Mapping[str, float]:
-        return dict((self._body(row).get("status") or {}).get("metrics") or {})
+        return last_metrics_of(self._body(row))
 
     @override
     def accounted(self, rows: Sequence[RunRow]) -> list[RunRow]:

@@ -39,6 +39,11 @@ class FieldReader:
         part = self.part(key)
         return {name: count for name in part.fields if (count := part.integer(name)) is not None and count > 0}
 
+    def numbers(self, key: str) -> dict[str, float]:
+        """Return the numbers of an object below, by name."""
+        part = self.part(key)
+        return {name: number for name in part.fields if (number := part.number(name)) is not None}
+
     def part(self, key: str) -> FieldReader:
         """Return the reader of an object below, an empty one if there is none."""
         return FieldReader(self.fields.get(key))
