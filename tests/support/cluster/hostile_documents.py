@@ -26,9 +26,21 @@ _PORT: Final = {"name": "mldiag-p", "containerPort": 9999}
 _POD_SPEC: Final = {"containers": [{"name": "operator", "env": [{"name": "X", "value": "y"}], "ports": [_PORT]}]}
 _TEMPLATE: Final = {"metadata": {"labels": {"a": "b"}}, "spec": _POD_SPEC}
 _CONDITIONS: Final = [
-    {"type": kind, "status": "True", "reason": "R", "message": "m"} for kind in ("Ready", "Reporting", "Complete")
+    {"type": kind, "status": "True", "reason": "R", "message": "m"}
+    for kind in ("Ready", "Reporting", "Complete", "Diagnosed")
 ]
 _RUNNING: Final = {"name": "operator", "state": {"running": {"startedAt": _TIME}}}
+_FINDING: Final = {"code": "SlowHost", "severity": "warning", "message": "m"}
+_OF_CAPTURE: Final = {
+    **_FINDING,
+    "nextStep": "n",
+    "phase": "input",
+    "operation": "o",
+    "costSeconds": 0.1,
+    "costPercent": 12,
+    "targets": [{"pod": "a", "node": "n", "rank": 0}],
+}
+_RESULT: Final = {"pod": "a", "rank": 0, "state": "Captured", "reason": "Captured", "file": "volume:///x/a", "bytes": 7}
 _PEER: Final = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "x"}}, "podSelector": {}}
 _INGRESS: Final = {"from": [_PEER], "ports": [{"protocol": "TCP", "port": 9999, "endPort": 10000}]}
 _POD_SELECTOR: Final = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}
@@ -73,11 +85,24 @@ VALID: Final[dict[str, dict[str, Any]]] = {
             "attempts": [{"attempt": 1, "startTime": _TIME, "endTime": _TIME, "reason": "r"}],
             "profileSessions": [{"id": "s", "startTime": _TIME, "directory": "volume:///x/abcd", "capture": "c"}],
             "configs": {"user": {"a": 1}},
+            "findings": [{**_FINDING, "hosts": ["a"], "session": "s", "time": _TIME}],
         },
     },
     "mldiagnosticsconnections": {
         "spec": {"target": {"runId": "abcd"}},
-        "status": {"phase": "Completed", "sessionId": "s", "targets": [{"pod": "a"}], "conditions": _CONDITIONS},
+        "status": {
+            "phase": "Completed",
+            "message": "m",
+            "progress": "1/1",
+            "sessionId": "s",
+            "captureResult": {"outputLocation": "volume:///x"},
+            "startSkewMilliseconds": 1,
+            "bytes": 7,
+            "targets": {"total": 1, "captured": 1},
+            "conditions": _CONDITIONS,
+            "results": [_RESULT],
+            "diagnosis": {"state": "Done", "findings": [_OF_CAPTURE]},
+        },
     },
     "selfsubjectaccessreviews": {"status": {"allowed": True}},
     "selfsubjectreviews": {"status": {"userInfo": {"username": "me"}}},

@@ -110,7 +110,7 @@ def findings_of(body: Mapping[str, Any]) -> list[FindingRow]:
             message=finding.text("message"),
             session=finding.text("session"),
             t=_seconds(finding.text("time")),
-            hosts=tuple(host for host in finding.fields.get("hosts") or () if isinstance(host, str)),
+            hosts=tuple(finding.texts("hosts")),
         )
         for finding in _objects(FieldReader(body).part("status"), "findings")
         if finding.text("severity") in SEVERITIES

@@ -63,6 +63,42 @@ _INGRESS: Final = {"from": [_PEER], "ports": [{"protocol": str, "endPort": int}]
 _ENTRY: Final = {"name!": str, "clientConfig!": {"caBundle": str, "service": {"namespace!": str, "name!": str}}}
 
 
+_RESULT: Final = {
+    "pod!": str,
+    "node": str,
+    "rank": int,
+    "state!": str,
+    "reason!": str,
+    "message": str,
+    "file": str,
+    "bytes": int,
+}
+_FINDING: Final = {
+    "code!": str,
+    "severity!": str,
+    "message!": str,
+    "nextStep!": str,
+    "phase": str,
+    "operation": str,
+    "costSeconds": float,
+    "costPercent": float,
+    "targets": [{"pod!": str, "node": str, "rank": int}],
+}
+_CAPTURE_STATUS: Final = {
+    "phase": str,
+    "message": str,
+    "progress": str,
+    "sessionId": str,
+    "captureResult": {"outputLocation": str},
+    "startSkewMilliseconds": int,
+    "bytes": int,
+    "targets": {"total": int, "captured": int},
+    "conditions": [_CONDITION],
+    "results": [_RESULT],
+    "diagnosis": {"state": str, "findings": [_FINDING]},
+}
+
+
 def _object(**fields: Shape) -> Shape:
     return {"metadata!": _METADATA, "spec": dict, "status": dict, **fields}
 
@@ -87,7 +123,7 @@ _BY_RESOURCE: Final[Json] = {
     "mlruns": _object(
         status={"runId": str, "aliases": [str], "conditions": [{**_CONDITION, "message!": str, "reason!": str}]}
     ),
-    "mldiagnosticsconnections": _object(**{"spec!": dict}),
+    "mldiagnosticsconnections": _object(**{"spec!": dict, "status": _CAPTURE_STATUS}),
     "namespaces": {"metadata!": _OF_CLUSTER},
     "mutatingwebhookconfigurations": {"metadata!": _OF_CLUSTER, "webhooks": [_ENTRY]},
     "selfsubjectaccessreviews": {"status!": {"allowed": bool}},
@@ -139,13 +175,15 @@ def problem_of(document: Any, shape: Shape, place: str = "") -> str | None:
         case "time":
             return None if _is_time(document) else _not(place, "a time")
         case _:
-            is_number_for_bool = shape is int and isinstance(document, bool)
-            return None if isinstance(document, shape) and not is_number_for_bool else _not(place, _NAMES[shape])
+            of_shape = isinstance(document, int | float if shape is float else shape)
+            is_bool_for_number = shape in (int, float) and isinstance(document, bool)
+            return None if of_shape and not is_bool_for_number else _not(place, _NAMES[shape])
 
 
 _NAMES: Final[dict[type, str]] = {
     str: "a text",
     int: "a whole number",
+    float: "a number",
     bool: "true or false",
     dict: "an object",
     list: "a list",

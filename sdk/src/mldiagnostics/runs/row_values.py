@@ -39,6 +39,11 @@ class FieldReader:
         part = self.part(key)
         return {name: count for name in part.fields if (count := part.integer(name)) is not None and count > 0}
 
+    def texts(self, key: str) -> list[str]:
+        """Return the texts of a list; other values of it are left out."""
+        values = self.fields.get(key)
+        return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
+
     def numbers(self, key: str) -> dict[str, float]:
         """Return the numbers of an object below, by name."""
         part = self.part(key)
