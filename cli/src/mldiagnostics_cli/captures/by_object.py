@@ -84,14 +84,14 @@ async def capture_in_cluster(
         follower = _Follower(cluster, made, interruption)
         status = await follower.follow()
         show_result(status, output)
-        if shown := settings.diagnosed and output in {OutputFormat.TABLE, OutputFormat.WIDE}:
-            shown = show_verdict(await follower.until_diagnosed())
+        wants_verdict = settings.diagnosed and output in {OutputFormat.TABLE, OutputFormat.WIDE}
+        is_diagnosed = wants_verdict and show_verdict(await follower.until_diagnosed())
     return CaptureEnd(
         exit_code=INTERRUPTED if interruption.is_requested else exit_code_of(status),
         directory=status.location if status.captured else "",
         session=status.session,
         namespace=status.namespace,
-        is_diagnosed=shown,
+        is_diagnosed=is_diagnosed,
     )
 
 

@@ -18,9 +18,10 @@ __all__ = ["finding_of", "show_verdict"]
 
 
 def show_verdict(status: CaptureStatus) -> bool:
-    """Print the findings about a complete capture, or a remark if there are none.
+    """Print the findings of a complete capture, or why they are missing.
 
-    Return whether the operator diagnoses it.
+    Returns:
+        Whether the operator diagnoses it.
     """
     match status.diagnosis:
         case "Done":
