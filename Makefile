@@ -118,7 +118,7 @@ prose: setup
 
 layers: setup
 	@$(BIN)/lint-imports --no-logo > .tools/layers.log 2>&1 || { cat .tools/layers.log; exit 1; }
-	@$(PY) tests/layout/circles.py
+	@PYTHONPATH=tests $(PY) -m layout.circles
 
 generated: setup
 	@$(PY) -m mldiagnostics_api manifests --check

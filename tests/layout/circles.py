@@ -1,4 +1,4 @@
-"""Find circles of files that import each other, also for types; `python tests/layout/circles.py` prints them.
+"""Find circles of files that import each other, also for types; `make layers` prints them.
 
 Each file of a circle is read with all the others. The layers of import-linter see no circles inside a package, and no
 imports for types.
@@ -10,17 +10,14 @@ from collections.abc import Collection, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+from support.suite.imports import module
+
 REPOSITORY = Path(__file__).parents[2]
 
 
 def modules_of(root: Path) -> dict[str, Path]:
     """Return the modules of all members by their names."""
-    found = {}
-    for source in root.glob("*/src"):
-        for path in source.rglob("*.py"):
-            *packages, name = path.relative_to(source).with_suffix("").parts
-            found[".".join(packages if name == "__init__" else [*packages, name])] = path
-    return found
+    return {module(str(path.relative_to(root))): path for path in root.glob("*/src/**/*.py")}
 
 
 def imports_of(text: str, known: Collection[str]) -> set[str]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -8,13 +9,10 @@ from mldiagnostics_api.injection import MAX_POD_BYTES
 from mldiagnostics_webhook import limits
 
 READ = """
-import re, sys
-from pathlib import Path
+import sys
 from mldiagnostics_webhook.limits import MAX_BODY_BYTES, MAX_VALUES
 from mldiagnostics_webhook.review import Review, read
-
-def peak_bytes():  # of this program; getrusage counts that of the process which started it, too
-    return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) * 1024
+from support.programs.peak_memory import peak_bytes
 
 part, last = sys.argv[1:]
 start = '{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE",'
@@ -42,7 +40,8 @@ print(peak_bytes() - before_bytes)
 )
 def test_no_review_costs_more_than_its_share_of_memory(part: str, last: str) -> None:
     command = (sys.executable, "-c", READ, part, last)
-    process = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    process = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, env=environ)
     assert int(process.stdout) <= limits.REVIEW_BYTES
 
 

@@ -32,6 +32,7 @@ from mldiagnostics_operator.control_plane.memory.budget import ReportBudget
 from mldiagnostics_operator.control_plane.memory.table import ReportTable
 from mldiagnostics_operator.storage import Storage
 from mldiagnostics_operator.telemetry import OperatorMetrics
+from support.programs.peak_memory import peak_bytes
 
 SMALLEST_TRACES: Final = 16 * 2**20
 """`policy.maxTraceBytes` of the smallest installation: 480 MiB."""
@@ -93,12 +94,6 @@ def _reference_s() -> float:
     return time.thread_time() - start
 
 
-def _peak_kib() -> int:
-    """Return the peak of this program's memory; `getrusage` counts that of the process which started it, too."""
-    lines = Path("/proc/self/status").read_text("ascii").splitlines()
-    return int(next(line.split()[1] for line in lines if line.startswith("VmHWM:")))
-
-
 def _name_of(callback: Any) -> str:
     """Return the function of a callback, or the coroutine whose task it steps."""
     task = getattr(callback, "__self__", None)
@@ -127,7 +122,7 @@ async def serve(folder: Path, limit: int, times: LoopTimes) -> None:
     print(port, flush=True)
     await asyncio.to_thread(sys.stdin.read)
     figures = times.figures() | {
-        "peak_mib": _peak_kib() // 1024,
+        "peak_mib": peak_bytes() // 2**20,
         "limit_mib": limit // 2**20,
         "charged_mib": (table.budget.state.used + table.budget.events.used) // 2**20,
         "runs": table.run_count,

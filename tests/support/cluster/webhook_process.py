@@ -8,7 +8,6 @@ import json
 import sys
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -17,10 +16,12 @@ from mldiagnostics_api.manifests.registration import webhooks
 from mldiagnostics_api.names import OPT_IN_LABEL, RUN_ANNOTATION
 from mldiagnostics_kube.client.apiserver import path_to
 from prometheus_client.parser import text_string_to_metric_families
+from support.programs.peak_memory import peak_bytes
 from support.suite.isolation import of_programs
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from mldiagnostics_kube.client.api_client import ApiClient
     from support.cluster.namespaces import Stage
@@ -78,8 +79,7 @@ class Process:
 
     def peak_bytes(self) -> int:
         """Return the most memory that the process has used."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+        return peak_bytes(self.process.pid)
 
     async def ends(self) -> int:
         """Wait until the process exits, and return the exit status."""
