@@ -1,4 +1,4 @@
-"""The outcome of a capture in a cluster: whatever passes the check of shapes can be shown."""
+"""The outcome of a capture in a cluster: every document of the checked shape can be shown."""
 
 from __future__ import annotations
 
