@@ -60,7 +60,7 @@ PUBLIC_NAMES = frozenset({"start_told"})
 """Names that programs of users read: keys of the goodput report's JSON."""
 
 PRIVATE_LOCALS = frozenset({"found"})
-"""Forbidden as whole identifiers of the product's own code."""
+"""Forbidden as whole identifiers of the libraries and of what runs in a cluster."""
 
 FIRST_LINE_WIDTH = 80
 _NOT_IMPERATIVE = re.compile(
@@ -70,7 +70,14 @@ _NOT_IMPERATIVE = re.compile(
 _CODE = re.compile(r"`+[^`\n]*`+|https?://\S+|“[^”\n]*”")
 _FENCE = re.compile(r"^(\s*)(```|~~~)")
 DOCUMENTS = {".md", ".txt", ".tpl", ".yaml", ".toml"}
-PRODUCT = ("sdk/src/", "shim/src/", "api/src/", "kube/src/", "operator/src/", "webhook/src/")
+LIBRARIES = ("sdk/src/", "shim/src/", "api/src/", "kube/src/", "operator/src/", "webhook/src/")
+PRODUCT = (*LIBRARIES, "diagnosis/src/", "cli/src/", "view/src/")
+HELP = (
+    "cli/src/mldiagnostics_cli/commands/",
+    "cli/src/mldiagnostics_cli/mcp/tools.py",
+    "cli/src/mldiagnostics_cli/program.py",
+)
+"""Docstrings here are help of commands and tools, which wraps."""
 EXEMPT = ("tests/layout/prose.py", "tests/layout/test_prose.py")
 
 
@@ -94,11 +101,15 @@ def check_document(text: str) -> Iterator[Finding]:
     yield from check_text("\n".join(kept))
 
 
-def check_python(source: str, *, product: bool) -> Iterator[Finding]:
-    """Yield the findings of a module: comments, strings, identifiers; for the product's own also first lines."""
-    docstrings = {}
-    if product:
-        docstrings = dict(_docstrings(ast.parse(source)))
+def check_python(source: str, *, first_lines: bool, private_locals: bool) -> Iterator[Finding]:
+    """Yield the findings of a module: comments, strings and identifiers.
+
+    Args:
+        source: Text of the module.
+        first_lines: Check the first lines of docstrings too.
+        private_locals: Check the names of `PRIVATE_LOCALS` too.
+    """
+    docstrings = dict(_docstrings(ast.parse(source))) if first_lines else {}
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         line = token.start[0]
         if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and " " in token.string):
@@ -107,7 +118,7 @@ def check_python(source: str, *, product: bool) -> Iterator[Finding]:
             words = PRIVATE_WORDS.intersection(token.string.lower().split("_"))
             if token.string in PUBLIC_NAMES:
                 continue
-            if words or (product and token.string in PRIVATE_LOCALS):
+            if words or (private_locals and token.string in PRIVATE_LOCALS):
                 yield Finding(line, token.string, "name the value: `payload`, `pods`, `query`")
     for line, finding in docstrings.items():
         yield Finding(line, *finding)
@@ -148,7 +159,11 @@ def check_file(path: Path) -> Iterator[Finding]:
     """Yield the findings of one file of the repository."""
     name = path.relative_to(REPOSITORY).as_posix()
     if path.suffix == ".py":
-        yield from check_python(path.read_text(), product=name.startswith(PRODUCT))
+        yield from check_python(
+            path.read_text(),
+            first_lines=name.startswith(PRODUCT) and not name.startswith(HELP),
+            private_locals=name.startswith(LIBRARIES),
+        )
     else:
         yield from check_document(path.read_text())
 

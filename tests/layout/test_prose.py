@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from layout.prose import check_document, check_python, check_text, files
+from layout.prose import PRODUCT, REPOSITORY, check_document, check_python, check_text, files
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_code_blocks_of_a_document_are_not_prose() -> None:
     ],
 )  # fmt: skip
 def test_forbidden_code_is_found(source: str) -> None:
-    assert list(check_python(source, product=True))
+    assert list(check_python(source, first_lines=True, private_locals=True))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_forbidden_code_is_found(source: str) -> None:
     ],
 )  # fmt: skip
 def test_plain_code_passes(source: str) -> None:
-    findings = list(check_python(source, product=True))
+    findings = list(check_python(source, first_lines=True, private_locals=True))
     assert not findings
 
 
@@ -67,3 +67,8 @@ def test_every_member_and_document_is_checked() -> None:
         "sdk/src/mldiagnostics/run/mlrun.py",
     ):
         assert any(name.endswith(f"/{ending}") for name in names), ending
+
+
+def test_the_first_lines_of_every_member_are_checked() -> None:
+    members = {path.parent.name for path in REPOSITORY.glob("*/pyproject.toml")}
+    assert {f"{member}/src/" for member in members} == set(PRODUCT)

@@ -1,4 +1,4 @@
-"""Entry point of `mldiag`, of the kubectl plugin `kubectl mldiag`, and of `mldiag-xprofiler`."""
+"""Entry point of `mldiag`, `kubectl mldiag` and `mldiag-xprofiler`."""
 
 from __future__ import annotations
 

@@ -48,7 +48,10 @@ class AccountOptions:
     out: str | None
 
     def query(self) -> ReportQuery:
-        """Return the query of each log. Raises `ConfigurationError` for a file of exclusions that cannot be read."""
+        """Return the query of each log.
+
+        Raises `ConfigurationError` for a file of exclusions that cannot be read.
+        """
         files = [interval for file in self.exclude_files for interval in _read_exclusions(file)]
         return ReportQuery(
             now=time.time_ns() // 1000 if self.now is None else self.now,

@@ -1,4 +1,6 @@
-"""Ctrl-C of a command that has work to stop: the first one stops it gently, a second one ends the program at once.
+"""Ctrl-C of a command that has work to stop.
+
+The first one stops it gently, a second one ends the program at once.
 
 Python's own Ctrl-C is an exception between any two instructions, also inside asyncio's start and end, where it prints
 a traceback or is lost. Here it is an event of the loop, which is handled at any moment.
@@ -23,7 +25,7 @@ T = TypeVar("T")
 
 
 class Interruption:
-    """Handler of Ctrl-C: it stops the work of the current block, else it ends the program."""
+    """Handler of Ctrl-C: it stops the current block's work, or the program."""
 
     def __init__(self, task: asyncio.Task[object]) -> None:
         self._task = task
@@ -32,7 +34,9 @@ class Interruption:
 
     @contextmanager
     def stopping(self, stop: Callable[[], None]) -> Iterator[None]:
-        """Call a function at the first Ctrl-C while the block runs; it lets the block end early.
+        """Call a function at the first Ctrl-C while the block runs.
+
+        The function lets the block end early.
 
         The second Ctrl-C cancels the block.
         """

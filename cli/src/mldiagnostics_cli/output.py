@@ -1,4 +1,7 @@
-"""Results on standard output: tables, JSON, YAML and names, in the encoding and width of the reader."""
+"""Results on standard output: tables, JSON, YAML and names.
+
+They have the encoding and width of the reader.
+"""
 
 from __future__ import annotations
 

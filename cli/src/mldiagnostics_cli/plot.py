@@ -29,7 +29,9 @@ def plot(
     low: float | None = None,
     high: float | None = None,
 ) -> list[str]:
-    """Return a curve as a bar chart of `height` lines, with its highest and lowest value on the left.
+    """Return a curve as a bar chart of `height` lines.
+
+    Its highest and lowest value are on the left.
 
     Each column is the mean of its values; `!` marks a column with a value that is not finite.
 

@@ -70,7 +70,10 @@ for command in (
 
 
 def walk() -> Iterator[click.Context]:
-    """Yield a context for each command, groups before their commands, in the order of the help."""
+    """Yield a context for each command, in the order of the help.
+
+    Groups come before their commands.
+    """
     yield from _walk(program, "mldiag", None)
 
 

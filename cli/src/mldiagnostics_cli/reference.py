@@ -1,4 +1,7 @@
-"""Reference page of all commands, from their help: `python -m mldiagnostics_cli.reference`."""
+"""Reference page of all commands, from their help.
+
+Run `python -m mldiagnostics_cli.reference`.
+"""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def _named(row: RunRow) -> NamedRun:
 
 
 def _read(root: str, folder: str) -> RecordedRun:
-    """Return the run in one directory, never another one whose id begins with its name."""
+    """Return the run in one directory, never one whose id begins with its name."""
     if folder not in open_store(root).folders():
         raise ConfigurationError(f"{root}/{folder}: no such directory; `mldiag runs list` shows those of the runs")
     return find_run_with_ranks(root, folder)
@@ -97,7 +97,7 @@ def is_directory(run: str) -> bool:
 
 
 def is_on_volume(location: str) -> bool:
-    """Return whether a location is one of the operator's volume, as a cluster shows it."""
+    """Return whether a location is on the operator's volume, as a cluster shows it."""
     return location.startswith(_VOLUME)
 
 

@@ -1,4 +1,7 @@
-"""The web view as a program in the place of this one: siblings never import each other."""
+"""The web view as a program in place of this one.
+
+Siblings never import each other.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,9 @@ class ViewOptions:
 
 
 def start_view(sources: Sequence[str], cluster: ClusterOptions, options: ViewOptions, *, in_cluster: bool) -> int:
-    """Serve the view until Ctrl-C; return the exit code, or never where one program can become another.
+    """Serve the view until Ctrl-C; return the exit code.
+
+    It never returns where one program can become another.
 
     Args:
         sources: Roots of runs: directories and URLs.

@@ -1,4 +1,4 @@
-"""`python -m mldiagnostics_diagnosis`: the process that reads one trace, and the job that diagnoses a session.
+"""`python -m mldiagnostics_diagnosis`: read one trace, or diagnose a session.
 
 summarize FILE HOST MEMORY_BYTES CPU_SECONDS OUTPUT_BYTES   print the summary of a trace, within these limits
 session LOG_DIRECTORY SESSION                               write summaries and diagnosis.json, and print the latter
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one of the two commands; the imports of the first are few, as it runs once for each trace."""
+    """Run one of the two commands.
+
+    The imports of the first are few, as it runs once for each trace.
+    """
     match arguments:
         case ["summarize", path, host, memory_bytes, cpu_s, output_bytes]:
             from mldiagnostics_diagnosis import limits  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Hosts of a session as its `capture.json` has them: pods, nodes and ranks, and those without a trace."""
+"""Hosts of a session as its `capture.json` has them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CaptureRecord:
 
 
 def read_record(store: Store, session: str, *, traced: Sequence[str]) -> CaptureRecord:
-    """Return the hosts of a session; none if it has no record, or one that is not readable.
+    """Return the hosts of a session; none without a readable record.
 
     Args:
         store: Store of the log directory.

@@ -1,4 +1,4 @@
-"""Why a host is late: the phase in which it spends more time than the others. Pure."""
+"""Cause of a host's delay: the phase in which it spends more time. Pure."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def cause_of(job: Job, late: LateHost) -> Cause | None:
 
 
 def _is_short_of_memory(job: Job, host: int) -> bool:
-    """Return whether a host's device has almost no free memory, and those of the others have."""
+    """Return whether only this host's device has almost no free memory."""
     shares = [each.memory.share if each.memory else None for each in job.summaries]
     own, others = shares[host], [share for index, share in enumerate(shares) if index != host and share is not None]
     if own is None or own < MEMORY_NEAR or len(others) * 2 < len(shares) - 1:
@@ -67,7 +67,7 @@ def _excess(job: Job, late: LateHost, phase: Phase) -> float:
 
 
 def _operation(job: Job, late: LateHost, phase: Phase) -> str | None:
-    """Return the operation that takes longer than on the other hosts, if one stands out."""
+    """Return the operation that takes longer than on the other hosts, if any."""
     others = [
         {each.name: each.seconds for each in summary.operations if each.phase == phase}
         for index, summary in enumerate(job.summaries)

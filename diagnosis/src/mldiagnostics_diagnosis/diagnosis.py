@@ -1,4 +1,7 @@
-"""From the summaries of a session's hosts to its findings. Pure; neither order nor names of hosts matter."""
+"""Findings of a session from the summaries of its hosts. Pure.
+
+Neither the order nor the names of the hosts matter.
+"""
 
 from __future__ import annotations
 

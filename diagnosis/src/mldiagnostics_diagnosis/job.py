@@ -1,4 +1,7 @@
-"""The job that diagnoses one session in the cluster: files beside the traces, `diagnosis.json` on standard output."""
+"""The job that diagnoses one session in the cluster.
+
+It stores files beside the traces, and prints `diagnosis.json` on standard output.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ __all__ = ["run"]
 
 
 def run(log_directory: str, session: str) -> int:
-    """Diagnose a session, and print the result as one line of JSON; return 1 if there is none."""
+    """Diagnose a session and print the result as one line of JSON.
+
+    Return 1 if there is none.
+    """
     try:
         result = diagnose_session(open_store(log_directory), session)
     except MLDiagnosticsError as error:

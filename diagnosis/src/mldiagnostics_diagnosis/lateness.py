@@ -1,4 +1,4 @@
-"""How much later than the others each host arrives at the collectives of each step. Pure.
+"""Delay of each host at the collectives of each step. Pure.
 
 All hosts leave a collective together, so a host that waits less than the others arrived later, by the same time.
 """
@@ -39,7 +39,9 @@ class LateHost:
 
 
 def delays(waits: Sequence[Sequence[float]]) -> list[list[float]]:
-    """Return the delay of each host in each step, in seconds: the median wait of the others above its own.
+    """Return the delay of each host in each step, in seconds.
+
+    It is the median wait of the others above the host's own.
 
     Args:
         waits: Time in collectives, by host and step.
@@ -49,7 +51,9 @@ def delays(waits: Sequence[Sequence[float]]) -> list[list[float]]:
 
 
 def late_hosts(behind: Sequence[Sequence[float]], seconds: Sequence[float]) -> list[LateHost]:
-    """Return the hosts that are late again and again, the latest first; none if they are most of the hosts.
+    """Return the hosts that are late repeatedly, the latest first.
+
+    None if they are most of the hosts.
 
     Args:
         behind: Delays by host and step.
@@ -73,12 +77,14 @@ def late_hosts(behind: Sequence[Sequence[float]], seconds: Sequence[float]) -> l
 
 
 def is_late(delay_s: float, step_s: float) -> bool:
-    """Return whether a delay counts: the step would be shorter by a tenth of the rest without it."""
+    """Return whether a step would be shorter by a tenth of its rest without the delay."""
     return delay_s >= WARNING * max(step_s - delay_s, 0.0) and delay_s > 0
 
 
 def is_steady(series: Sequence[float]) -> bool:
-    """Return whether delays have one cause: three quarters of them are at least half of the median.
+    """Return whether delays have one cause.
+
+    Three quarters of them are at least half of the median then.
 
     Other work on a machine delays a host too, but by another time in each step.
     """
@@ -118,7 +124,10 @@ def _is_late_at_times(series: Sequence[float], steps: Sequence[int], total_s: fl
 
 
 def _cost(series: Sequence[float], steps: Sequence[int]) -> float:
-    """Return the delay per step; the median of a host that is late as a rule, so that single spikes do not count."""
+    """Return the delay per step.
+
+    Of a host that is late as a rule it is the median, so that single spikes do not count.
+    """
     if len(steps) >= USUAL * len(series):
         return median(series)
     return fmean([series[step] for step in steps]) * len(steps) / len(series)

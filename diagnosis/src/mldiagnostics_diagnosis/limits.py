@@ -1,4 +1,4 @@
-"""Limits of the process that reads a trace, and the exit codes that name its problem."""
+"""Limits of the process that reads a trace, and exit codes of its problems."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ TOO_LARGE = 70
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of one child process; a trace of 250 MiB needs about 30 s and twice its size."""
+    """Limits of one child process.
+
+    A trace of 250 MiB needs about 30 s and twice its size.
+    """
 
     memory_bytes: int | None = None
     """Address space; None for 512 MiB and four times the size of the trace, at most 8 GiB."""
@@ -46,12 +49,17 @@ class Resources:
 
     @classmethod
     def here(cls, environment: Mapping[str, str]) -> Resources:
-        """Return the resources of this machine, or of this container if its Job passes them on."""
+        """Return the resources of this machine, or of this container.
+
+        A Job passes those of its container on.
+        """
         cpus, memory = environment.get("MLDIAG_CPU_LIMIT"), environment.get("MLDIAG_MEMORY_LIMIT")
         return cls(int(cpus) if cpus else os.cpu_count() or 1, int(memory) if memory else None)
 
     def readers(self, traces: Sequence[int]) -> tuple[int, Limits]:
-        """Return how many traces of these sizes in bytes are read at a time, and the limits of each reader.
+        """Return the number of parallel readers, and the limits of each.
+
+        Sizes of the traces are in bytes.
 
         A container that exceeds its memory is killed with all its readers; a reader that exceeds its share ends alone.
         """
@@ -64,7 +72,9 @@ class Resources:
 
 
 def apply(memory_bytes: int, cpu_s: int, output_bytes: int) -> None:
-    """Limit this process for good: address space, processor time, size of files it writes, no core dump.
+    """Limit this process permanently.
+
+    Bounded are address space, processor time and the size of written files; there is no core dump.
 
     Beyond its processor time it ends by SIGXCPU, and by SIGKILL a second later.
     """

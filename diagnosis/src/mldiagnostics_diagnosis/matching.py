@@ -72,7 +72,10 @@ class Job:
 
     @cached_property
     def late_hosts(self) -> list[LateHost]:
-        """The hosts that the others wait for, the latest first; none where the hosts do not meet."""
+        """Hosts that the others wait for, the latest first.
+
+        None where the hosts do not meet.
+        """
         return late_hosts(self.delays, self.seconds) if self.waits_together and self.has_steps else []
 
     @cached_property
@@ -121,7 +124,9 @@ class Job:
 
 
 def match(summaries: Sequence[HostSummary], *, is_complete: bool) -> tuple[Job, list[HostSummary]]:
-    """Return the job of the most hosts with one program and common steps, and the hosts that are left out.
+    """Return the job of most hosts, and the hosts that are left out.
+
+    The hosts of a job have one program and common steps.
 
     Args:
         summaries: Summaries in any order.
@@ -140,7 +145,10 @@ def match(summaries: Sequence[HostSummary], *, is_complete: bool) -> tuple[Job, 
 
 
 def _of_one_session(hosts: Sequence[HostSummary]) -> list[HostSummary]:
-    """Return the most hosts that share steps; none if two groups of equal size share none."""
+    """Return the most hosts that share steps.
+
+    None if two groups of equal size share none.
+    """
     sets = Counter(each.steps.numbers for each in hosts if each.steps)
     if len(sets) < 2 or len(set.intersection(*map(set, sets))) >= FEWEST_STEPS:
         return list(hosts)

@@ -1,4 +1,7 @@
-"""Generates docs/reference/diagnosis-rules.md from the rules: `python -m mldiagnostics_diagnosis.reference`."""
+"""Generates docs/reference/diagnosis-rules.md from the rules.
+
+Run `python -m mldiagnostics_diagnosis.reference`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules: functions from a job to findings, with the texts of their entries in the reference."""
+"""Rules: functions from a job to findings, with their texts in the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Generates the JSON Schema of diagnosis.json: `python -m mldiagnostics_diagnosis.schema`."""
+"""Generates the JSON Schema of diagnosis.json.
+
+Run `python -m mldiagnostics_diagnosis.schema`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Diagnosis of a stored session: summaries beside its traces, and `diagnosis.json`."""
+"""Diagnosis of a stored session: summaries and `diagnosis.json`."""
 
 from __future__ import annotations
 
@@ -137,7 +137,10 @@ def _read(store: Store, key: str) -> HostSummary | None:
 
 
 def _put(store: Store, key: str, content: bytes) -> None:
-    """Store a file whole; a store that is read-only keeps its traces, and the diagnosis is still printed."""
+    """Store a file whole, unless the store is read-only.
+
+    The diagnosis is printed in any case.
+    """
     try:
         store.put(key, content, replace=True)
     except (StoreError, OSError):

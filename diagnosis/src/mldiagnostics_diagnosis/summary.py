@@ -1,4 +1,7 @@
-"""The summary of one host's trace, `<session>/<host>.summary.json`: all that rules see; pure."""
+"""Summary of a host's trace, `<session>/<host>.summary.json`. Pure.
+
+Rules read nothing else.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +87,10 @@ class Memory(_Part):
 
 
 class Counters(_Part):
-    """Shares of the device's peak rates while it computes; None where the trace lacks the counters."""
+    """Shares of the device's peak rates while it computes.
+
+    None where the trace lacks the counters.
+    """
 
     compute: Share | None = None
     memory_bandwidth: Share | None = None

@@ -48,7 +48,9 @@ class Access(Protocol):
         """Return the name of the viewer; empty if the server does not know it."""
 
     async def allows(self, right: Right, namespace: str) -> bool:
-        """Return whether the viewer has a right in a namespace; in all of them if it is empty.
+        """Return whether the viewer has a right in a namespace.
+
+        An empty one stands for all namespaces.
 
         Raises:
             ClusterError: The API server does not decide.
@@ -56,7 +58,7 @@ class Access(Protocol):
 
 
 class _Anybody(Access):
-    """The server has the rights of its only viewer, or its viewers are its administrators."""
+    """Rights of the server's only viewer, or of viewers who are its administrators."""
 
     @property
     @override

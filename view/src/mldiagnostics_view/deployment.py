@@ -1,4 +1,6 @@
-"""The server in a cluster, with a service account of its own: `python -m mldiagnostics_view.deployment`.
+"""The server in a cluster, with its own service account.
+
+Run `python -m mldiagnostics_view.deployment`.
 
 Behind an authenticating proxy each viewer sees the runs that `kubectl get mlruns` would show. Without one it listens on
 the loopback address of its pod alone, which `kubectl port-forward` reaches.
@@ -110,7 +112,7 @@ async def _run(config: DeploymentConfig) -> None:
 
 
 def main() -> int:
-    """Serve until SIGTERM ends the process; return the exit status of a start that fails."""
+    """Serve until SIGTERM; return the exit status of a start that fails."""
     try:
         config = load(os.environ)
         logs.configure(config.log_level)

@@ -72,7 +72,7 @@ def run_document(source: str, key: str, detail: RunDetail, actions: RunActions) 
 
 
 def _clipped(value: Any, depth: int = 0) -> Any:
-    """Return a stored value as JSON, with its texts, lists and depth cut at their limits."""
+    """Return a stored value as JSON, cut at the limits of texts, lists and depth."""
     if isinstance(value, str):
         return value if len(value) <= MAX_TEXT_CHARS else f"{value[:MAX_TEXT_CHARS]}…"
     if isinstance(value, float):

@@ -59,5 +59,8 @@ def _announce(url: str) -> None:
 
 
 def _has_screen() -> bool:
-    """Return whether a browser has a window: one in the terminal would hide the program."""
+    """Return whether a browser has a window.
+
+    One in the terminal would hide the program.
+    """
     return sys.platform in {"darwin", "win32"} or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")))

@@ -77,7 +77,9 @@ async def listening(
     *,
     xprof: XprofServers | None = None,
 ) -> AsyncIterator[int]:
-    """Serve a catalog while the block runs; close it then, and end the servers of XProf.
+    """Serve a catalog while the block runs.
+
+    At its end, close the catalog and end the servers of XProf.
 
     Args:
         catalog: The runs.

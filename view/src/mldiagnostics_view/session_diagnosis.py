@@ -1,4 +1,4 @@
-"""The diagnosis of a session with the phases and arrivals of its hosts, for one picture; pure."""
+"""Diagnosis of a session with phases and arrivals of its hosts. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEXT_STEP = "Diagnose the session with `mldiag diagnose` to see what each step l
 
 
 def session_diagnosis(diagnosis: Diagnosis, summaries: Sequence[HostSummary]) -> dict[str, Any]:
-    """Return the findings, and the hosts that are in step: their phases and when they arrive.
+    """Return the findings, and the hosts in step with phases and arrivals.
 
     Args:
         diagnosis: Findings about the session.
@@ -44,7 +44,7 @@ def session_diagnosis(diagnosis: Diagnosis, summaries: Sequence[HostSummary]) ->
 
 
 def noted_diagnosis(session: str, findings: Sequence[FindingRow]) -> dict[str, Any] | None:
-    """Return the findings about a session that the status of its run has; None without any.
+    """Return the findings about a session in the status of its run; None without any.
 
     It has neither costs nor hosts for a picture: the files of the session cannot be read from here.
     """

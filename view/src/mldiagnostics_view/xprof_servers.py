@@ -27,7 +27,9 @@ class XprofFailed(MLDiagnosticsError):
 
 
 class XprofServers:
-    """Starts a server for a log directory, or finds the one that runs; ends those that it started.
+    """Starts or finds the server of XProf for a log directory.
+
+    It ends those that it started.
 
     The command line is a program of its own: the view does not import it, and XProf is not loaded into this process.
 

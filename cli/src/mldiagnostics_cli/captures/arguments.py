@@ -20,7 +20,9 @@ _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000}
 
 
 def milliseconds(text: str) -> int:
-    """Return the milliseconds of a duration with its unit. Raises `ConfigurationError`.
+    """Return the milliseconds of a duration with its unit.
+
+    Raises `ConfigurationError`.
 
     >>> milliseconds("500ms"), milliseconds("1.5s")
     (500, 1500)

@@ -1,4 +1,4 @@
-"""`mldiag capture ADDRESS…`: the engine of `mldiagnostics.capture` with progress and Ctrl-C."""
+"""`mldiag capture ADDRESS…`: the capture engine with progress and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -72,7 +72,10 @@ def show_targets(prepared: PreparedCapture, output: OutputFormat) -> CaptureEnd:
 
 
 async def record(prepared: PreparedCapture, interruption: Interruption) -> CaptureReport:
-    """Record all hosts with progress; the first Ctrl-C stops the recordings and keeps their traces."""
+    """Record all hosts with progress.
+
+    The first Ctrl-C stops the recordings and keeps their traces.
+    """
     control = Control()
     progress = CaptureProgress(len(prepared.targets), prepared.options.duration_ms)
 
@@ -93,7 +96,7 @@ async def record(prepared: PreparedCapture, interruption: Interruption) -> Captu
 def conclude(
     report: CaptureReport, output: OutputFormat, interruption: Interruption, *, missing: int = 0
 ) -> CaptureEnd:
-    """Print the outcomes, and return the code of the whole with the place of the traces.
+    """Print the outcomes; return the exit code and the location of the traces.
 
     Args:
         report: The outcomes.

@@ -1,4 +1,7 @@
-"""`mldiag capture` in a cluster: creates an MLDiagnosticsConnection and follows it to its end."""
+"""`mldiag capture` in a cluster, by an MLDiagnosticsConnection.
+
+It is created and followed to its end.
+"""
 
 from __future__ import annotations
 

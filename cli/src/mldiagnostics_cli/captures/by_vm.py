@@ -28,7 +28,7 @@ async def capture_vms(
     zone: str,
     is_tpu: bool,
 ) -> CaptureEnd:
-    """Capture virtual machines, all workers of TPU slices included, and print their outcomes.
+    """Capture virtual machines, with all workers of TPU slices; print outcomes.
 
     Raises:
         ConfigurationError: gcloud is not installed, or does not know a TPU VM.

@@ -1,4 +1,7 @@
-"""The MLDiagnosticsConnection of a capture in the API: created, and deleted again if nothing has come of it."""
+"""The MLDiagnosticsConnection of a capture in the API.
+
+It is created, and deleted again if nothing has come of it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Targets of `mldiag capture` as users write them: addresses, or pods of a cluster; pure."""
+"""Targets of `mldiag capture` as users write them. Pure.
+
+They are addresses, or pods of a cluster.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ _REQUIREMENT: Final = re.compile(r"\s*([^=!,\s]+)\s*(==|=|!=)\s*([^=!,\s]*)\s*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetNarrowing:
-    """Which pods of a workload are meant; the fields of `target` in an MLDiagnosticsConnection."""
+    """Selected pods of a workload; the fields of `target` in an object."""
 
     ranks: str | None = None
     slices: str | None = None
@@ -64,7 +67,9 @@ class ClusterTarget:
         return self.name or self.run or (self.pods[0] if self.pods else "capture")
 
     def fields(self, narrowing: TargetNarrowing) -> dict[str, Any]:
-        """Return `podName` or `target` of an MLDiagnosticsConnection; a run must have the name of its MLRun.
+        """Return `podName` or `target` of an MLDiagnosticsConnection.
+
+        A run must have the name of its MLRun.
 
         Raises:
             ConfigurationError: Pods are named and narrowed, or the selector is not valid.
@@ -84,7 +89,9 @@ class ClusterTarget:
 
 
 def is_address(text: str) -> bool:
-    """Return whether a target is the address of a host: with a port, an IP address, a domain or localhost.
+    """Return whether a target is the address of a host.
+
+    It has a port then, or is an IP address, a domain or localhost.
 
     >>> is_address("host-0:9999"), is_address("10.0.0.7"), is_address("trainer"), is_address("jobset/trainer")
     (True, True, False, False)

@@ -1,4 +1,7 @@
-"""The MLDiagnosticsConnection of a capture: its manifest from options, and its result as exit code and JSON; pure."""
+"""The MLDiagnosticsConnection of a capture. Pure.
+
+Its manifest from options, and its result as exit code and JSON.
+"""
 
 from __future__ import annotations
 

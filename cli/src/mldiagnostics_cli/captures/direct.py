@@ -1,4 +1,7 @@
-"""`mldiag capture --direct`: pods of a cluster without an operator, by port-forward, with the rights of the user."""
+"""`mldiag capture --direct`: pods of a cluster without an operator.
+
+They are reached by port-forward, with the rights of the user.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiler ports of Compute Engine and TPU VMs on this machine, by `gcloud … ssh` tunnels."""
+"""Profiler ports of Compute Engine and TPU VMs, by `gcloud … ssh` tunnels."""
 
 from __future__ import annotations
 

@@ -25,7 +25,9 @@ _NARROWEST = 20
 
 
 class LiveLine:
-    """Redraws a text and the elapsed time on standard error; without a terminal only lines that stay are printed.
+    """Redraws a text and the elapsed time on standard error.
+
+    Without a terminal, only lines that stay are printed.
 
     Args:
         text: Returns the text as of now.

@@ -72,7 +72,7 @@ async def _connect(options: ClusterOptions, server: XprofInstance, run: str) -> 
 
 
 def _copied(end: CaptureEnd, options: ClusterOptions) -> str:
-    """Copy a session from the operator's volume; return its log directory on this machine."""
+    """Copy a session from the operator's volume; return its local log directory."""
     reference = f"{end.directory}/{end.session}"
     with opened(SourceChoice(cluster=options), [reference]) as source:  # noqa: SIM117 - the second one needs the first
         with source.fetched_profile(find_session(source, reference)) as session:

@@ -1,4 +1,4 @@
-"""The verdict of a capture in a cluster: the findings that the operator wrote into its status."""
+"""Verdict of a capture in a cluster: the findings in its status."""
 
 from __future__ import annotations
 

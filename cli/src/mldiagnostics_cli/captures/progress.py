@@ -18,7 +18,10 @@ __all__ = ["CaptureProgress"]
 
 
 class CaptureProgress:
-    """Shows outcomes as they arrive; on a terminal also the time and the number of hosts that are left."""
+    """Shows outcomes as they arrive.
+
+    On a terminal it also shows the time and the number of hosts that are left.
+    """
 
     def __init__(self, hosts: int, duration_ms: int) -> None:
         self._hosts, self._duration_ms = hosts, duration_ms

@@ -18,7 +18,9 @@ __all__ = ["run_capture"]
 
 
 def run_capture(work: CaptureWork, *, every_s: float | None = None) -> CaptureEnd:
-    """Capture once, or at the start of each interval until Ctrl-C; a capture that fails does not end it.
+    """Capture once, or at the start of each interval until Ctrl-C.
+
+    A capture that fails does not end it.
 
     Raises:
         ConfigurationError: The capture is not valid, so that it would fail each time.

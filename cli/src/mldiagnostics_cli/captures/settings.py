@@ -15,7 +15,10 @@ DEFAULT_DIRECTORY = "profiles"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureSettings:
-    """Options of a capture; the duration is in milliseconds, None stands for a default."""
+    """Options of a capture.
+
+    The duration is in milliseconds, None stands for a default.
+    """
 
     log_directory: str | None
     duration: int

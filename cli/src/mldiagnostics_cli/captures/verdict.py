@@ -1,4 +1,4 @@
-"""The verdict of `mldiag capture`: the findings about the session that it recorded."""
+"""Verdict of `mldiag capture`: the findings about the recorded session."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The cluster of a command: its connection, its errors in words, and ports of its pods."""
+"""Cluster of a command: its connection, its errors, and ports of its pods."""

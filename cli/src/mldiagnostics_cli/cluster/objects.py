@@ -83,7 +83,7 @@ async def read_object(cluster: Cluster, name: ObjectName) -> Object:
 
 
 async def owners_of(client: ApiClient, controller: ObjectReference | None) -> tuple[Any, ...] | OwnersUnknown:
-    """Return the owners of a pod or workload, nearest first, as the webhook finds them."""
+    """Return the owners of a pod or workload, nearest first, as the webhook does."""
     known: dict[ObjectReference, Any] = {}
     try:
         while missing := missing_owners([controller], known, pods=False):

@@ -9,7 +9,10 @@ __all__ = ["ClusterOptions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOptions:
-    """Values of `--namespace`, `--all-namespaces`, `--context` and `--kubeconfig`; None where they are not given."""
+    """Values of the options of a cluster; None where they are not given.
+
+    These are `--namespace`, `--all-namespaces`, `--context` and `--kubeconfig`.
+    """
 
     namespace: str | None = None
     all_namespaces: bool = False

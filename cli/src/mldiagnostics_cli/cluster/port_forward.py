@@ -1,4 +1,4 @@
-"""Ports of pods on this machine, through the API server, as `kubectl port-forward` does.
+"""Ports of pods on this machine, as `kubectl port-forward` makes them.
 
 Each connection to the local port has its own WebSocket (`v4.channel.k8s.io`). If a pod has gone, the next connection
 goes to the pod that the caller then finds, so that a client that connects again needs no other port.

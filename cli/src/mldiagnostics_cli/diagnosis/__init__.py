@@ -1,1 +1,1 @@
-"""`mldiag diagnose`, and the verdict of `mldiag capture`: words for the findings about a session."""
+"""`mldiag diagnose` and the verdict of `mldiag capture`: words for findings."""

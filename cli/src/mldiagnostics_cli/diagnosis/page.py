@@ -42,7 +42,7 @@ def diagnosis_lines(diagnosis: Diagnosis, *, width: int | None, colour: bool) ->
 
 
 def finding_lines(finding: Finding, *, width: int | None, colour: bool) -> Iterator[str]:
-    """Yield one finding: the sentence, its code and cost, the numbers behind it, and the next step."""
+    """Yield one finding: sentence, code, cost, numbers and the next step."""
     severity = f"{finding.severity:{_INDENT}}"
     first, *rest = _wrapped(finding.message, width)
     yield (painted(severity, _COLOURS) if colour else severity) + first
@@ -54,13 +54,16 @@ def finding_lines(finding: Finding, *, width: int | None, colour: bool) -> Itera
 
 
 def comparison_lines(comparison: Comparison, *, top: int, width: int | None) -> Iterator[str]:
-    """Yield what changed from one session to another: the step, and the `top` operations that changed most."""
+    """Yield the changes from one session to another.
+
+    These are the step, and the `top` operations that changed most.
+    """
     yield from _wrapped(comparison.message, width)
     yield from operation_changes(comparison, top=top, width=width)
 
 
 def operation_changes(comparison: Comparison, *, top: int, width: int | None) -> Iterator[str]:
-    """Yield an empty line and the `top` operations that changed most, if there are any."""
+    """Yield an empty line and the `top` operations that changed most, if any."""
     if comparison.operations[:top]:
         yield ""
         yield from table(comparison.operations[:top], _CHANGES, width=width)

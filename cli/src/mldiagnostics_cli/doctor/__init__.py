@@ -1,1 +1,1 @@
-"""Work of `mldiag doctor`: working and broken parts, and the commands that mend them."""
+"""`mldiag doctor`: working and broken parts, with commands that mend them."""

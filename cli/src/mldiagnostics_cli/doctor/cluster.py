@@ -1,4 +1,4 @@
-"""Checks of a cluster: resources, operator, webhook, control plane, and rights of the caller."""
+"""Checks of a cluster: resources, product, and rights of the caller."""
 
 from __future__ import annotations
 
@@ -111,7 +111,10 @@ async def _resources(cluster: Cluster) -> list[DoctorFinding]:
 
 
 async def _deployments(cluster: Cluster) -> list[Object] | ClusterError:
-    """Return the product's Deployments in all namespaces, or in the usual one without that right."""
+    """Return the product's Deployments in all namespaces.
+
+    Without that right, return those of the usual one.
+    """
     failure: ClusterError | None = None
     for namespace in (None, NAMESPACE):
         path = path_to("apps", "v1", "deployments", namespace=namespace)

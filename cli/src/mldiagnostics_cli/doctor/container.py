@@ -1,4 +1,4 @@
-"""Check of the SDK in a container of a pod: its version, the extras of its sinks, and its storage."""
+"""Check of the SDK in a container: version, extras of sinks, and storage."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ _SDK, _STORAGE = "sdk of the pod", "storage of the pod"
 
 
 async def check_pod_sdk(cluster: Cluster, pod: Object) -> list[DoctorFinding]:
-    """Run a program in the pod that tries its sinks and its storage. Raises `ClusterError`."""
+    """Run a program in the pod that tries its sinks and its storage.
+
+    Raises `ClusterError`.
+    """
     view = PodView.of(pod)
     if view.phase != "Running" or not view.live:
         return [unknown(_SDK, f"the pod is {view.phase}, so nothing can be tried in it")]

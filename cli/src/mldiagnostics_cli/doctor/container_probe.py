@@ -1,4 +1,6 @@
-"""The program that the doctor runs in a container: it prints the SDK's version, its sinks and its storage as JSON.
+"""The program that the doctor runs in a container.
+
+It prints the SDK's version, its sinks and its storage as JSON.
 
 It imports only the SDK, which is all that the container is expected to have. With the argument `as-program` it runs
 with the Python of the container's program, which may be one of a virtual environment.
@@ -52,7 +54,7 @@ def probe() -> dict[str, object]:
 
 
 def python_of_program(processes: str = "/proc") -> str | None:
-    """Return the path of the Python that the oldest other process runs; None without one."""
+    """Return the Python that the oldest other process runs; None without one."""
     for number in sorted(int(name) for name in os.listdir(processes) if name.isdigit()):  # noqa: PTH208 - few imports
         command = _command(f"{processes}/{number}")[0]
         if number != os.getpid() and command.rpartition("/")[2].startswith("python"):

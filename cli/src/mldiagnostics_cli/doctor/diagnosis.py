@@ -1,4 +1,7 @@
-"""`mldiag doctor`: run all checks, print one line for each, and exit with 1 if a part is broken."""
+"""`mldiag doctor`: run all checks and print one line for each.
+
+The exit code is 1 if a part is broken.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of the webhook's injection in a namespace: its label, and a labelled pod as a dry run."""
+"""Checks of injection in a namespace: its label, and a pod as a dry run."""
 
 from __future__ import annotations
 

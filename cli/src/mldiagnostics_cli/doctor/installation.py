@@ -107,7 +107,7 @@ def deployment_finding(part: str, deployments: Sequence[Object], own_version: st
 
 
 def certificate_finding(configuration: Object, now: float) -> DoctorFinding:
-    """Return the verdict about the authorities by which the API server checks the webhook.
+    """Return the verdict about the authorities that verify the webhook.
 
     Args:
         configuration: The MutatingWebhookConfiguration.

@@ -1,4 +1,4 @@
-"""Whether the operator reaches a port of a pod, by the NetworkPolicies of its namespace; pure."""
+"""Whether NetworkPolicies let the operator reach a port of a pod. Pure."""
 
 from __future__ import annotations
 
@@ -84,7 +84,10 @@ def _is_port(entry: Object, port: int) -> bool:
 
 
 def _is_operator(peer: Object, namespace: str) -> bool:
-    """Return whether the operator's pods are a peer, judged by the labels that the chart and Kubernetes set."""
+    """Return whether the operator's pods are a peer.
+
+    Labels that the chart and Kubernetes set decide.
+    """
     if "ipBlock" in peer or "namespaceSelector" not in peer:
         return False
     of_namespace = {"kubernetes.io/metadata.name": namespace}

@@ -1,4 +1,4 @@
-"""Checks of one pod: injection, profiler port, network, and the reports of its run."""
+"""Checks of one pod: injection, profiler port, network, and reports."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PROBE_S = 10.0
 
 
 async def choose_pod(cluster: Cluster, name: ObjectName) -> Object:
-    """Return a pod: the one that is named, or a pod of the workload, rather one that runs.
+    """Return the pod that is named, or a pod of the workload, rather a running one.
 
     Raises:
         ConfigurationError: There is no such object, or the workload has no pods.
@@ -75,7 +75,10 @@ async def check_pod_network(cluster: Cluster, pod: Object, operator_namespace: s
 
 
 async def check_pod_port(cluster: Cluster, pod: Object) -> list[DoctorFinding]:
-    """Ask the profiler server of a pod what it can, through the API server. Raises `ClusterError`."""
+    """Probe the profiler server of a pod through the API server.
+
+    Raises `ClusterError`.
+    """
     view, port = PodView.of(pod), _port(pod)
     part = "profiler"
     if view.phase != "Running" or not view.live:

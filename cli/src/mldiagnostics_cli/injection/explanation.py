@@ -1,4 +1,4 @@
-"""Why the webhook injects a run, or none, into a pod or the pods of a workload; pure."""
+"""Why the webhook injects a run into a pod or a workload, or does not. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mldiag explain`: read an object with its owners and print the webhook's decision."""
+"""`mldiag explain`: read an object and print the webhook's decision."""
 
 from __future__ import annotations
 
@@ -72,7 +72,10 @@ async def _explain(target: str, options: ClusterOptions) -> InjectionExplanation
 
 
 async def _run_id(cluster: Cluster, uid: str) -> str | None:
-    """Return the id of the run of a workload; None if none is recorded or runs cannot be read."""
+    """Return the id of the run of a workload.
+
+    None if none is recorded or runs cannot be read.
+    """
 
     def run_id(run: dict[str, Any]) -> str | None:
         of_workload = (run.get("spec") or {}).get("workloadRef") or {}

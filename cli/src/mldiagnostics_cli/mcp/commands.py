@@ -32,7 +32,7 @@ class CommandFailed(MLDiagnosticsError):
 
 
 class CommandRunner:
-    """Runs commands with the rights of the user, without the standard input of this process.
+    """Runs commands with the rights of the user, without standard input.
 
     Args:
         place: Options that choose the place of the runs, which every command gets.

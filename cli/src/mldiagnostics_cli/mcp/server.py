@@ -1,4 +1,4 @@
-"""The server of `mldiag mcp`, on standard input and output or on a port of this machine."""
+"""The server of `mldiag mcp`, on standard input and output or on a port."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _server(choice: SourceChoice, *, allows_capture: bool) -> MCPServer[Any]:
 
 
 def _reporting(tool: Callable[..., Awaitable[dict[str, Any]]]) -> Callable[..., Awaitable[dict[str, Any]]]:
-    """Return a tool whose failures are messages for the model, not faults of the server."""
+    """Return a tool whose failures are messages for the model, not server faults."""
 
     @wraps(tool)
     async def call(*arguments: Any, **named: Any) -> dict[str, Any]:

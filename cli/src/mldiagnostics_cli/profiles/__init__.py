@@ -1,1 +1,4 @@
-"""`mldiag profiles`: sessions of runs, directories and buckets in the layout of XProf."""
+"""`mldiag profiles`: sessions in the layout of XProf.
+
+They are those of runs, directories and buckets.
+"""

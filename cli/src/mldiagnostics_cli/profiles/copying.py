@@ -1,4 +1,4 @@
-"""`mldiag profiles download` and `adopt`: copies of sessions in the layout of XProf."""
+"""`mldiag profiles download` and `adopt`: copies of sessions."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def download_sessions(choice: SourceChoice, references: Sequence[str], directory
 def adopt_sessions(
     choice: SourceChoice, sources: Sequence[str], run: str, output: OutputFormat, *, session: str | None
 ) -> None:
-    """Copy sessions that were recorded by other tools to a run, and print their names there.
+    """Copy sessions of other tools to a run, and print their names there.
 
     Args:
         choice: Source of the run.
@@ -100,14 +100,17 @@ def adopt_sessions(
 
 
 def files_of(url: str, name: str) -> SourceSession:
-    """Return the session in a directory: its traces and its record, without the caches of XProf."""
+    """Return the session in a directory: traces and record, without caches."""
     store = open_store(url)
     entries = [entry for entry in store.list() if _is_kept(entry.key)]
     return SourceSession(name, store, tuple(entry.key for entry in entries), sum(entry.bytes for entry in entries))
 
 
 def copy_session(source: SourceSession, target: Store, name: str) -> _CopiedSession:
-    """Copy the files of a session; its record last, as it says that the session is whole."""
+    """Copy the files of a session.
+
+    Its record is the last one, as it says that the session is whole.
+    """
 
     def copy(key: str) -> None:
         with source.store.open(key) as file:

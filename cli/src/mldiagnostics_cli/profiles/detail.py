@@ -1,4 +1,4 @@
-"""`mldiag profiles get` and `compare`: figures of sessions, from the summaries of their hosts."""
+"""`mldiag profiles get` and `compare`: figures of sessions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def show_session(choice: SourceChoice, reference: str, output: OutputFormat, *, 
 
 
 def compare_sessions(choice: SourceChoice, references: Sequence[str], output: OutputFormat, *, top: int) -> None:
-    """Print two sessions side by side: the steps, and the `top` operations whose time differs most.
+    """Print two sessions side by side.
+
+    These are the steps, and the `top` operations whose time differs most.
 
     Raises:
         ConfigurationError: There is no such session, or it has no trace.

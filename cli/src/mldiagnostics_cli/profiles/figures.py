@@ -18,7 +18,7 @@ __all__ = ["OperationTime", "SessionFigures", "figures_of"]
 
 @dataclass(frozen=True, slots=True)
 class OperationTime:
-    """One operation in a step, as the mean of the hosts that have it among their longest ones."""
+    """One operation in a step, as the mean of hosts that have it among the longest."""
 
     name: str
     phase: str
@@ -39,7 +39,10 @@ class OperationTime:
 
 @dataclass(frozen=True, slots=True)
 class SessionFigures:
-    """Figures of a session. Times are seconds; None stands for figures that the traces do not have."""
+    """Figures of a session, times in seconds.
+
+    None stands for figures that the traces do not have.
+    """
 
     device: str
     steps: int
@@ -73,7 +76,10 @@ class SessionFigures:
 
 
 def figures_of(diagnosis: Diagnosis, summaries: Sequence[HostSummary]) -> SessionFigures:
-    """Return the figures of a session; those that its diagnosis has are taken from there."""
+    """Return the figures of a session.
+
+    Those that its diagnosis has are taken from there.
+    """
     with_steps = [summary for summary in summaries if summary.steps is not None]
     times = [seconds for summary in with_steps if summary.steps for seconds in summary.steps.seconds]
     return SessionFigures(

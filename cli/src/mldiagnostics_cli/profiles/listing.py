@@ -28,7 +28,9 @@ PARALLEL_LISTS = 8
 
 
 def show_sessions(choice: SourceChoice, references: Sequence[str], output: OutputFormat) -> None:
-    """Print the sessions of runs and log directories, or of all runs of a source; the newest last.
+    """Print the sessions of runs and log directories, the newest last.
+
+    Without any, print those of all runs of a source.
 
     Raises:
         ConfigurationError: A reference is neither a run nor a directory.

@@ -28,7 +28,9 @@ _SHOWN = 5
 
 @contextmanager
 def opened(choice: SourceChoice, references: Sequence[str]) -> Iterator[RunSource]:
-    """Open the source of the runs of some references; without a run among them it is not the cluster.
+    """Open the source of the runs of some references.
+
+    Without a run among them it is not the cluster.
 
     Raises:
         ConfigurationError: There is neither a directory nor a cluster.

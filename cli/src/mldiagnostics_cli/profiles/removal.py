@@ -100,7 +100,10 @@ def _confirm(rows: Sequence[SessionRow]) -> None:
 
 
 def _delete(row: SessionRow) -> bool:
-    """Delete the files of a session, with XProf's caches; its record last, so that a deletion can be repeated."""
+    """Delete the files of a session, with XProf's caches.
+
+    Its record is the last one, so that a deletion can be repeated.
+    """
     root = row.url.removesuffix(f"/{PROFILE_DIR}/{row.name}")
     store = open_store(root)  # of the log directory: it removes the directory of the session with its last file
     try:

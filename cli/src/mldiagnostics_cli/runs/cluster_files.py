@@ -1,4 +1,7 @@
-"""Files of runs in a cluster: those of buckets as they are, those of the operator's volume as copies."""
+"""Files of runs in a cluster.
+
+Those of buckets are read as they are, those of the operator's volume as copies.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,9 @@ _RECORDS = (".json", ".jsonl")
 
 
 def stored_sessions(row: RunRow, known: Sequence[SessionRow]) -> list[SessionRow]:
-    """Return the sessions of a run with their files, and those that only its MLRun names, the oldest first.
+    """Return the sessions of a run, the oldest first.
+
+    These are sessions with files, and those that only its MLRun names.
 
     Args:
         row: The run.
@@ -96,7 +101,7 @@ def _session_in(log_directory: str | Path, wanted: SessionRow) -> SessionRow:
 
 @contextmanager
 def _copied(cluster: Cluster, wait: Wait, location: str, suffixes: Sequence[str]) -> Iterator[Path]:
-    """Copy a directory of the volume; the copy has the same path below a temporary directory."""
+    """Copy a directory of the volume, to the same path below a temporary one."""
     with tempfile.TemporaryDirectory(prefix="mldiag-volume-") as temporary:
         folder = Path(temporary, location.partition("://")[2].strip("/"))
         try:

@@ -192,7 +192,10 @@ def _meant(bodies: Sequence[Body], run: str, shortest_prefix: int) -> list[Body]
 
 
 def _current(rows: Sequence[RunRow]) -> list[RunRow]:
-    """Return the run that goes on, else the newest one, of each workload: it may have been made again."""
+    """Return the current run of each workload: the one that goes on, else the newest.
+
+    A workload may have been made again.
+    """
     current: dict[tuple[str, object], RunRow] = {}
     for row in sorted(rows, key=lambda row: (row.phase not in _FINAL, row.created or 0.0)):
         workload = row.workload or {}
@@ -201,7 +204,10 @@ def _current(rows: Sequence[RunRow]) -> list[RunRow]:
 
 
 def _named(body: Body, row: RunRow, *, is_current: bool) -> NamedRun:
-    """Return the words that mean a run; only a current one has the name of its workload."""
+    """Return the words that mean a run.
+
+    Only a current one has the name of its workload.
+    """
     names = {row.name, str((row.workload or {}).get("name") or "")} if is_current else set[str]()
     aliases = (body.get("status") or {}).get("aliases") or ()
     return NamedRun(row.run_id, frozenset(names.union(aliases)), _object_name(body))
@@ -212,5 +218,8 @@ def _object_name(body: Body) -> str:
 
 
 def _is_readable(row: RunRow) -> bool:
-    """Return whether the files of a run can be read from this machine: volumes of the operator cannot."""
+    """Return whether the files of a run can be read from this machine.
+
+    Volumes of the operator cannot.
+    """
     return row.directory.startswith(_BUCKET)

@@ -1,4 +1,4 @@
-"""`mldiag runs compare`: progress, goodput, configurations and metrics side by side."""
+"""`mldiag runs compare`: runs side by side."""
 
 from __future__ import annotations
 
@@ -142,7 +142,10 @@ def _lines(compared: Sequence[_ComparedRun], now: float) -> Iterator[tuple[str, 
 
 
 def _differences(compared: Sequence[_ComparedRun]) -> dict[str, list[Any]]:
-    """Return the configurations that differ, with the value of each run; None where it has none."""
+    """Return the configurations that differ, with the value of each run.
+
+    None where it has none.
+    """
     keys = dict.fromkeys(key for run in compared for key in run.settings)
     values = {key: [run.settings.get(key) for run in compared] for key in keys}
     return {key: each for key, each in values.items() if any(value != each[0] for value in each)}

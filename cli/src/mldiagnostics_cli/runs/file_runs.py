@@ -152,7 +152,10 @@ class _RunFiles:
     keys: Sequence[str] = field(default_factory=tuple)
 
     def delete(self) -> None:
-        """Delete the files; run.json last, so that an interrupted deletion can be repeated."""
+        """Delete the files, run.json last.
+
+        So an interrupted deletion can be repeated.
+        """
         record = f"{self.folder}/{RUN_RECORD}"
         with ThreadPoolExecutor(PARALLEL_DELETES) as workers:
             list(workers.map(self.store.delete, [key for key in self.keys if key != record]))

@@ -34,7 +34,10 @@ class DeletableRun:
 
 
 class RunSource(Protocol):
-    """Reads runs. All methods raise `ConfigurationError`, `StoreError` or `ClusterFailure`."""
+    """Reads runs.
+
+    All methods raise `ConfigurationError`, `StoreError` or `ClusterFailure`.
+    """
 
     @property
     def place(self) -> str:
@@ -59,7 +62,7 @@ class RunSource(Protocol):
         """Return the profiles of a run; their files may be unknown."""
 
     def stored_profiles(self, row: RunRow) -> list[SessionRow]:
-        """Return the profiles of a run with the files that can be listed from this machine."""
+        """Return the profiles of a run with the files that this machine can list."""
 
     def fetched(self, row: RunRow) -> AbstractContextManager[RunRow]:
         """Return the run while its records can be read from this machine."""
@@ -71,7 +74,10 @@ class RunSource(Protocol):
         """Return the ranks of a run with their hosts."""
 
     def curves(self, row: RunRow, metrics: Sequence[str] | None, *, rank: int) -> list[MetricSeries]:
-        """Return curves, all without names; empty if the files of the run cannot be read from here."""
+        """Return curves, all without names.
+
+        Empty if the files of the run cannot be read from here.
+        """
 
     def last_metrics(self, row: RunRow) -> Mapping[str, float]:
         """Return the newest values that are known without the files of a run."""

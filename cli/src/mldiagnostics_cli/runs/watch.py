@@ -36,7 +36,10 @@ def watch_runs(source: RunSource, wanted: RunFilter, output: OutputFormat, *, in
 
 
 def watch_run(source: RunSource, run: str, output: OutputFormat, *, interval_s: float) -> None:
-    """Print a line for each change of one run until it has ended; exit with 1 if it has failed."""
+    """Print a line for each change of one run until it has ended.
+
+    The exit code is 1 if it has failed.
+    """
     changes = _ChangePrinter(output)
     row = source.find(run)
     while True:

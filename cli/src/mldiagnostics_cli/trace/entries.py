@@ -1,4 +1,7 @@
-"""Entries of logs: of Cloud Logging, of the SDK's records, and of structured logs; pure."""
+"""Entries of logs. Pure.
+
+They come from Cloud Logging, the SDK's records, and structured logs.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +92,7 @@ def of_document(document: Any) -> LogEntry | MetricSample | None:
 
 
 def with_source(entry: LogEntry) -> LogEntry:
-    """Return the entry with severity and source of a message in the format of glog and absl."""
+    """Return the entry with severity and source of a message of glog or absl."""
     message = entry.message
     if message[:1] not in _GLOG or (match := _SOURCE.match(message)) is None:
         return entry

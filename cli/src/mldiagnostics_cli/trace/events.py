@@ -1,4 +1,4 @@
-"""Events of a trace in the JSON format that Perfetto and chrome://tracing open; pure.
+"""Events of a trace in JSON for Perfetto and chrome://tracing. Pure.
 
 Processes and threads are groups and tracks. A track is named before its first event; the order of events is free.
 """
@@ -53,7 +53,10 @@ class TraceEvents:
         return len(self._tracks)
 
     def log(self, entry: LogEntry, process: str) -> str:
-        """Return the instant of a log's entry; `process` is the group of entries that name none."""
+        """Return the instant of a log's entry.
+
+        `process` is the group of entries that name none.
+        """
         t, message, own, container, severity, source = entry
         file = source.rpartition(":")[0].rpartition("/")[2]
         named, pid, tid = self._track(own or process, file or container or OTHER_TRACK)
@@ -81,7 +84,10 @@ class TraceEvents:
     def span(
         self, track: tuple[str, str], name: str, *, start: int, end: int, details: Mapping[str, object] = _NO_DETAILS
     ) -> str:
-        """Return an interval in microseconds; `track` is the names of its process and thread."""
+        """Return an interval in microseconds.
+
+        `track` is the names of its process and thread.
+        """
         named, pid, tid = self._track(*track)
         self._count(start, end)
         return (
@@ -97,7 +103,7 @@ class TraceEvents:
             self.last = end
 
     def _track(self, process: str, thread: str) -> tuple[str, int, int]:
-        """Return the numbers of a track, and before its first event the events that name it."""
+        """Return the numbers of a track, after the events that name it if it is new."""
         numbers = self._tracks.get((process, thread))
         if numbers is not None:
             return "", *numbers

@@ -149,7 +149,10 @@ def _write(trace: _Trace, pieces: Iterator[bytes]) -> None:
 
 
 def _write_into(path: Path, content: Iterator[bytes]) -> None:
-    """Write into a device, a pipe or the target of a link, whose place a stored file would take."""
+    """Write into a device, a pipe or the target of a link.
+
+    A stored file would replace it.
+    """
     try:
         with path.open("wb") as file:
             for piece in content:
@@ -160,7 +163,10 @@ def _write_into(path: Path, content: Iterator[bytes]) -> None:
 
 
 def _resolved(stack: ExitStack, choice: SourceChoice, references: Sequence[str]) -> list[str | RunRow | list[Path]]:
-    """Return the logs and runs that are meant; their files can be read while the stack is open."""
+    """Return the selected logs and runs.
+
+    Their files can be read while the stack is open.
+    """
     found = [_named(reference) for reference in references]
     runs = [reference for reference, meant in zip(references, found, strict=True) if meant is None]
     if not runs:
@@ -173,7 +179,7 @@ def _resolved(stack: ExitStack, choice: SourceChoice, references: Sequence[str])
 
 
 def _named(source: str) -> str | RunRow | list[Path] | None:
-    """Return the log, the directory of logs, or the directory of a run; None for the name of a run."""
+    """Return the log, the directory of logs, or of a run; None for a run's name."""
     path = Path(source)
     if source == STDIN or path.is_file():
         return source

@@ -33,7 +33,7 @@ _CSV_HEAD = re.compile(r"[^\n]*\b(timestamp|receiveTimestamp)\b[^\n]*,|[^\n]*,[^
 
 
 def read_log(file: BinaryIO) -> Iterator[LogItem]:
-    """Yield the items of a log, in the order of the file; memory does not grow with it.
+    """Yield the items of a log in the order of the file, in constant memory.
 
     The format is found by its start: an array or a sequence of JSON objects as `gcloud logging read --format=json`
     writes it, one JSON object in a line, CSV of Cloud Logging, or lines of text; each of them with gzip too.

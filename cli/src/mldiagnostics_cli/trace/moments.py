@@ -22,7 +22,9 @@ _SECONDS_BELOW, _MILLISECONDS_BELOW, _MICROSECONDS_BELOW = 1e11, 1e14, 1e17
 
 
 def microseconds(value: Any) -> int | None:
-    """Return the microseconds of a calendar time or of a number since 1970; None for any other value.
+    """Return the microseconds of a calendar time or of a number since 1970.
+
+    None for any other value.
 
     A number may be in seconds, milliseconds, microseconds or nanoseconds.
 
@@ -42,7 +44,10 @@ def microseconds(value: Any) -> int | None:
 
 
 def of_clock(second: str, fraction: str | None, zone: str | None) -> int | None:
-    """Return the microseconds of the parts of a calendar time; None if there is no such time."""
+    """Return the microseconds of the parts of a calendar time.
+
+    None if there is no such time.
+    """
     whole = _whole(second, zone or "")
     return None if whole is None else whole + (int(fraction[:6].ljust(6, "0")) if fraction else 0)
 

@@ -31,7 +31,9 @@ _SHOWN: frozenset[Kind] = frozenset({"metric", "event", "phase", "session", "dro
 
 
 def run_events(events: TraceEvents, run: RunRow, *, now: int, log: str) -> Iterator[str]:
-    """Yield the events of a run: its goodput up to `now` in microseconds, captures and records.
+    """Yield the events of a run: goodput, captures and records.
+
+    Its goodput ends at `now` in microseconds.
 
     `log` is where its goodput events are.
     """

@@ -1,4 +1,7 @@
-"""Lines of a log as entries: text with times, JSON lines, the output of `kubectl logs`; pure."""
+"""Lines of a log as entries. Pure.
+
+They are text with times, JSON lines, or the output of `kubectl logs`.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,4 @@
-"""`mldiag xprof`: servers of XProf over log directories, on this machine and on Kubernetes."""
+"""`mldiag xprof`: servers of XProf over log directories.
+
+They are on this machine, on Kubernetes, or on Compute Engine.
+"""

@@ -86,7 +86,9 @@ class MachineSpec:
 
 
 def host_on_gce(spec: MachineSpec, *, another: bool) -> XprofInstance:
-    """Return the server of a log directory, which is made if there is none or `another` one is meant.
+    """Return the server of a log directory.
+
+    It is made if there is none or `another` one is meant.
 
     Raises:
         ConfigurationError: gcloud is not installed, the directory is not in a bucket, or gcloud rejects the machine.
@@ -114,7 +116,10 @@ def host_on_gce(spec: MachineSpec, *, another: bool) -> XprofInstance:
 
 
 def list_on_gce(zones: Sequence[str] = (), filters: Sequence[str] = ()) -> list[XprofInstance]:
-    """Return the servers of the project, or of some zones, that pass all filters. Raises `ConfigurationError`."""
+    """Return the servers of the project, or of some zones, that pass all filters.
+
+    Raises `ConfigurationError`.
+    """
     places = [f"--zones={','.join(zones)}"] if zones else []
     condition = " AND ".join([f"labels.{LABEL}=true", *(f"({each})" for each in filters)])
     command = ["gcloud", "compute", "instances", "list", f"--filter={condition}", *places, "--format=json"]
@@ -129,7 +134,7 @@ def delete_on_gce(instances: Sequence[XprofInstance]) -> None:
 
 
 async def forward_on_gce(instance: XprofInstance, *, port: int, opened: Callable[[int], None]) -> None:
-    """Forward a port of this machine to a server, by ssh of gcloud, until the task is cancelled.
+    """Forward a local port to a server by ssh of gcloud, until cancelled.
 
     Args:
         instance: The server.

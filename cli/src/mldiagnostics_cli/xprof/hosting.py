@@ -1,4 +1,4 @@
-"""`mldiag xprof create|list|connect|delete`: servers on this machine, on Kubernetes and on Compute Engine."""
+"""Servers of `mldiag xprof`: on this machine, Kubernetes and Compute Engine."""
 
 from __future__ import annotations
 
@@ -94,7 +94,10 @@ def create_here(
 
 
 def host_here(log_directory: str, *, idle_s: float) -> XprofInstance:
-    """Return the server of a log directory on this machine; without one, it is started. Raises `ConfigurationError`."""
+    """Return the server of a log directory on this machine; start it if needed.
+
+    Raises `ConfigurationError`.
+    """
     existing = matching(list_local(), absolute_location(log_directory))
     return existing[0] if existing else create_local(log_directory, name=None, port=0, idle_s=idle_s)
 
@@ -132,7 +135,7 @@ def create_in_cluster(
 
 
 def create_on_machine(spec: MachineSpec, output: OutputFormat, *, another: bool) -> None:
-    """Host a log directory on a virtual machine of Compute Engine, or show the server that does so already.
+    """Host a log directory on Compute Engine, or show the server that does so.
 
     Raises:
         ConfigurationError: gcloud is not installed, or the directory is not in a bucket.
@@ -157,7 +160,9 @@ def show_instances(scope: ServerScope, output: OutputFormat, *, wanted: Sequence
 
 
 def connect_instance(scope: ServerScope, wanted: str, *, port: int, open_page: bool) -> None:
-    """Print the link of a server; one that is not on this machine is forwarded until Ctrl-C.
+    """Print the link of a server.
+
+    One that is not on this machine is forwarded until Ctrl-C.
 
     Args:
         scope: Its place.

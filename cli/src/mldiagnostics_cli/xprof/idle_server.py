@@ -1,4 +1,6 @@
-"""Serve XProf through a proxy that ends it after a time without readers; needs only the standard library.
+"""Serve XProf through a proxy that ends it after a time without readers.
+
+It needs only the standard library.
 
 Pods run this file as `python3 -c SOURCE PORT IDLE_S COMMAND...`, with any image. The process exits with 0 only after
 the idle time: the Job that runs it is complete then, and replaces the pod after any other end.
@@ -35,7 +37,7 @@ async def serve(
     idle_s: float,
     on_ready: Callable[[int], object] = lambda _: None,
 ) -> int:
-    """Serve XProf until it ends, a signal arrives, or nobody has read for the idle time.
+    """Serve XProf until it ends, a signal arrives, or it is idle for too long.
 
     Args:
         host: Address of the proxy; None for all addresses.
@@ -88,7 +90,10 @@ async def serve(
 
 
 class _Proxy:
-    """Passes connections to a port of this machine; `last_use` is the time of the last byte to or from a reader."""
+    """Passes connections to a port of this machine.
+
+    `last_use` is the time of the last byte to or from a reader.
+    """
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -96,7 +101,10 @@ class _Proxy:
         self.last_use = 0.0
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a connection; Python 3.11 logs the end of a server whose handler is a coroutine as an error."""
+        """Serve a connection.
+
+        Python 3.11 logs the end of a server whose handler is a coroutine as an error.
+        """
         task = asyncio.create_task(self._serve(reader, writer))
         self._connections.add(task)
         task.add_done_callback(self._connections.discard)
@@ -131,7 +139,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, coun
 
 
 def _is_health_check(request: bytes) -> bool:
-    """Return whether the first request of a connection comes from the kubelet or a load balancer."""
+    """Return whether a kubelet or a load balancer sends a connection's first request."""
     lines = request.lower()
     return not request or any(b"\nuser-agent: " + agent in lines for agent in _HEALTH_CHECKS)
 

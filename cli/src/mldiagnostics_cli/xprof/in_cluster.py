@@ -39,7 +39,9 @@ __all__ = ["delete_in_cluster", "find_shown", "forward_in_cluster", "host_in_clu
 
 
 async def host_in_cluster(options: ClusterOptions, spec: XprofSpec, *, another: bool, wait: bool) -> XprofInstance:
-    """Return the server of a log directory, which is made if there is none or `another` one is meant.
+    """Return the server of a log directory.
+
+    It is made if there is none or `another` one is meant.
 
     One that has ended is started again.
 
@@ -69,7 +71,9 @@ async def list_in_cluster(options: ClusterOptions) -> list[XprofInstance]:
 
 
 async def find_shown(options: ClusterOptions, log_directory: str) -> tuple[XprofInstance, str] | None:
-    """Return the server that shows a log directory, and the path from its own; None if the caller sees none.
+    """Return the server that shows a log directory, and the path from its own.
+
+    None if the caller sees none.
 
     Servers of all namespaces are searched, or of the one that is meant if the caller may not list all. The operator's
     volume is shown only where the operator runs.
@@ -139,7 +143,10 @@ async def forward_in_cluster(
 
 
 async def _ready_port(cluster: Cluster, instance: XprofInstance) -> PodPort:
-    """Return the port of the pod of a server. Raises `NotFound` while no pod is ready; one is started then."""
+    """Return the port of the pod of a server.
+
+    Raises `NotFound` while no pod is ready; one is started then.
+    """
     try:
         return await pod_port(cluster, instance)
     except NotFound:

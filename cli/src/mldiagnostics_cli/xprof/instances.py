@@ -77,7 +77,10 @@ def matching(instances: Iterable[XprofInstance], wanted: str) -> list[XprofInsta
 
 
 def trimmed(log_directory: str) -> str:
-    """Return a log directory without slashes at its end, except those of a root such as `volume:///`."""
+    """Return a log directory without slashes at its end.
+
+    Those of a root such as `volume:///` stay.
+    """
     return _LAST_SLASHES.sub("", log_directory)
 
 
@@ -86,7 +89,9 @@ def _folder(log_directory: str) -> str:
 
 
 def nearest(instances: Iterable[XprofInstance], log_directory: str) -> tuple[XprofInstance, str] | None:
-    """Return the server that shows a log directory, its own or one above it, and the path between them.
+    """Return the server that shows a log directory, and the path from its own.
+
+    Its own directory is the same one or above it.
 
     XProf shows the sessions of all directories below its own; the nearest server has the fewest others, and one that
     runs comes before one that must be started. None if there is no such server.
@@ -101,7 +106,9 @@ def nearest(instances: Iterable[XprofInstance], log_directory: str) -> tuple[Xpr
 
 
 def free_name(log_directory: str, taken: Sequence[str]) -> str:
-    """Return a name after the last part of a log directory, valid and short enough in Kubernetes, and not taken.
+    """Return a free name after the last part of a log directory.
+
+    It is valid and short enough in Kubernetes.
 
     >>> free_name("gs://bucket/runs/Trainer_1", ["trainer-1"])
     'trainer-1-2'

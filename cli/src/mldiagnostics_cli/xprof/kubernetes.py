@@ -84,7 +84,10 @@ async def create_on_kubernetes(cluster: Cluster, spec: XprofSpec) -> XprofInstan
 
 
 async def start_on_kubernetes(cluster: Cluster, instance: XprofInstance) -> None:
-    """Start a server that has ended; one that runs or starts is left as it is. Raises `ClusterError`."""
+    """Start a server that has ended; one that runs or starts stays as it is.
+
+    Raises `ClusterError`.
+    """
     cron_job = await cluster.client.get(_path(instance.namespace, "CronJob", instance.name))
     jobs = await cluster.client.items(_path(instance.namespace, "Job"), dict, labels=_selector(instance.name))
     if all(map(_has_ended, _owned(cron_job, jobs))):
@@ -102,7 +105,10 @@ async def list_on_kubernetes(cluster: Cluster) -> list[XprofInstance]:
 
 
 async def delete_on_kubernetes(cluster: Cluster, instance: XprofInstance) -> None:
-    """Delete a server with the objects that it owns; one that is gone counts as deleted."""
+    """Delete a server with the objects that it owns.
+
+    One that is gone counts as deleted.
+    """
     path = _path(instance.namespace, "CronJob", instance.name)
     try:
         uid = (await cluster.client.get(path, metadata_only=True))["metadata"]["uid"]
@@ -177,7 +183,10 @@ def _instance(cron_job: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]]) ->
 
 
 def _state(jobs: Sequence[Mapping[str, Any]]) -> str:
-    """Return the state of a server from that of its newest Job that has not ended, else its newest one."""
+    """Return the state of a server by its newest Job.
+
+    A Job that has not ended has precedence.
+    """
     if not jobs:
         return IDLE
     newest = max(jobs, key=lambda job: (not _has_ended(job), *_order(job)))
@@ -187,7 +196,7 @@ def _state(jobs: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _order(body: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the key by which objects were created one after another, also within a second."""
+    """Return the sort key by order of creation, also within a second."""
     return body["metadata"]["creationTimestamp"], body["metadata"]["name"]
 
 

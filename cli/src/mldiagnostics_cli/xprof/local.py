@@ -1,4 +1,7 @@
-"""Servers of XProf on this machine: processes with a record in the user's state directory."""
+"""Servers of XProf on this machine: processes with a record of each.
+
+The records are in the user's state directory.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +80,10 @@ def create_local(log_directory: str, *, name: str | None, port: int, idle_s: flo
 
 
 def list_local() -> list[XprofInstance]:
-    """Return the servers that run, by name; records of processes that were killed are removed."""
+    """Return the servers that run, by name.
+
+    Records of processes that were killed are removed.
+    """
     try:
         records = sorted(_state_directory().glob("*.json"))
     except OSError:
@@ -86,7 +92,7 @@ def list_local() -> list[XprofInstance]:
 
 
 def has_profiles(log_directory: str) -> bool:
-    """Return whether a directory of this machine has traces where XProf finds them; True for a URL."""
+    """Return whether a local directory has traces for XProf; True for a URL."""
     path = local_path(log_directory)
     if path is None:
         return True

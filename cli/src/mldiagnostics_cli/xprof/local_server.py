@@ -1,4 +1,6 @@
-"""The process that hosts XProf on this machine: `python -m … RECORD NAME LOGDIR PORT IDLE_S`.
+"""The process that hosts XProf on this machine.
+
+Run `python -m … RECORD NAME LOGDIR PORT IDLE_S`.
 
 It listens on 127.0.0.1, and ends after a time without traffic. Its record exists while XProf answers.
 """

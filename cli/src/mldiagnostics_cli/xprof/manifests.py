@@ -125,7 +125,9 @@ def object_name(name: str) -> str:
 
 
 def objects(spec: XprofSpec) -> list[dict[str, Any]]:
-    """Return the CronJob, and then the objects that it owns: Service, NetworkPolicy and maybe an Ingress.
+    """Return the CronJob, and then the objects that it owns.
+
+    These are the Service, the NetworkPolicy and maybe an Ingress.
 
     Raises:
         ConfigurationError: The name is too long, or the log directory is a path of this machine or in a claim that is
@@ -190,7 +192,7 @@ def job_of(cron_job: Mapping[str, Any], taken: Collection[str]) -> dict[str, Any
 
 
 def owned_by(cron_job: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object with the CronJob of its server as owner, which is deleted with it."""
+    """Return an object that its server's CronJob owns, and that is deleted with it."""
     owner = {
         "apiVersion": "batch/v1",
         "kind": "CronJob",

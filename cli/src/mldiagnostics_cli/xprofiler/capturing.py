@@ -1,4 +1,4 @@
-"""`xprofiler capture` of pods: by an MLDiagnosticsConnection, or directly without an operator."""
+"""`xprofiler capture` of pods, by an operator's object or directly."""
 
 from __future__ import annotations
 

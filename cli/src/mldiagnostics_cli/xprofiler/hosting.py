@@ -1,4 +1,4 @@
-"""`xprofiler create|list|connect|delete`: servers on virtual machines by gcloud, with `--gke` on Kubernetes."""
+"""Servers of `xprofiler`: virtual machines, with `--gke` on Kubernetes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ _ON_GKE = ServerScope(on="kubernetes", cluster=_CLUSTER)
 def create_on_gce(
     log_directory: str, name: str | None, output: OutputFormat, *, zone: str, machine_type: str, skip_if_exists: bool
 ) -> None:
-    """Host a log directory on a virtual machine; a server of the zone that does so already is shown first.
+    """Host a log directory on a virtual machine.
+
+    A server of the zone that does so already is shown first.
 
     Args:
         log_directory: `gs://…`.
@@ -67,7 +69,7 @@ def create_on_gce(
 
 
 def create_on_gke(log_directory: str, name: str | None, output: OutputFormat, *, image: str, machine_type: str) -> None:
-    """Host a log directory in the cluster of the current context, or show the server that does so already.
+    """Host a log directory in the current cluster, or show its server.
 
     Raises:
         ConfigurationError: The directory is not in a bucket, the type is not one of a machine, or the server does not
@@ -92,12 +94,12 @@ def create_on_gke(log_directory: str, name: str | None, output: OutputFormat, *,
 def list_servers(
     wanted: Sequence[str], output: OutputFormat, *, zones: Sequence[str], filters: Sequence[str], is_gke: bool
 ) -> None:
-    """Print the servers of these names or log directories, or all, that pass the filters of gcloud."""
+    """Print the servers of names or log directories, or all, after gcloud's filters."""
     show_instances(_scope(zones, filters, is_gke=is_gke), output, wanted=wanted)
 
 
 def connect_server(log_directory: str, *, zone: str, port: int) -> None:
-    """Forward a port of this machine to the server of a log directory by ssh, until Ctrl-C."""
+    """Forward a local port to the server of a log directory by ssh, until Ctrl-C."""
     connect_instance(_scope([zone], is_gke=False), log_directory, port=port, open_page=False)
 
 

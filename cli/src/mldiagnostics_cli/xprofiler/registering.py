@@ -1,4 +1,4 @@
-"""`xprofiler register`: makes a log directory a run that `mldiag runs` and other readers show."""
+"""`xprofiler register`: makes a log directory a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["register"]
 
 
 def register(log_directory: str, *, name: str, group: str, project: str, region: str) -> str:
-    """Write the record of a completed run into a log directory, without overwriting one.
+    """Write the record of a completed run into a log directory without one.
 
     Args:
         log_directory: Path or URL; its last part becomes the id of the run.

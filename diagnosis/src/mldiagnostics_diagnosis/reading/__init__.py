@@ -1,1 +1,4 @@
-"""The reader of traces: bytes of an XSpace file to a summary. It runs in a process of its own, with limits."""
+"""Reader of traces: from the bytes of an XSpace file to a summary.
+
+It runs in a process of its own, with limits.
+"""

@@ -1,4 +1,4 @@
-"""Activity of a host's main thread at each instant: its innermost events as phases. Pure."""
+"""Activity of a host's main thread: its innermost events as phases. Pure."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ class _Node:
 
 
 def activities(events: Sequence[HostEvent], programs: frozenset[str]) -> list[Activity]:
-    """Return the activities of a thread, in order and without overlap; none while it waits.
+    """Return the activities of a thread in order, without overlap.
+
+    There is none while it waits.
 
     Names of annotations are the program's own, so the events inside decide: an annotation
     that puts data on the device without launching a program that hosts execute together fetches input, one that reads
@@ -89,7 +91,10 @@ def _count(node: _Node, programs: frozenset[str]) -> None:
 
 
 def _is_read(node: _Node) -> bool:
-    """Return whether an event reads one array; the start of an asynchronous copy is followed by its read."""
+    """Return whether an event reads one array.
+
+    The start of an asynchronous copy is followed by its read.
+    """
     return node.role == "from device" and "async" not in node.name
 
 
@@ -107,7 +112,7 @@ def _phase_of(node: _Node, inherited: Phase | None) -> Phase | None:
 
 
 def _flat(node: _Node, inherited: Phase | None, label: str) -> Iterable[Activity]:
-    """Yield the instants of a node that no child explains better, and those of its children."""
+    """Yield the instants of a node that no child explains better, and its children's."""
     own = _phase_of(node, inherited)
     shown = label if inherited is not None and own == inherited else node.name
     at, fetched, reads = node.start, False, 0
@@ -125,7 +130,10 @@ def _flat(node: _Node, inherited: Phase | None, label: str) -> Iterable[Activity
 
 
 def _after_reads(own: Phase | None, reads: int) -> Phase | None:
-    """Return the phase of time without events: after several arrays were read, the host saves them."""
+    """Return the phase of time without events.
+
+    After several arrays were read, the host saves them.
+    """
     return "checkpoint" if own is None and reads >= READS_IN_A_ROW else own
 
 

@@ -1,4 +1,6 @@
-"""Meaning of the names that frameworks and compilers give to events; names of programs have none. Pure.
+"""Meaning of the event names of frameworks and compilers. Pure.
+
+Names that programs give have no meaning.
 
 Sources: traces of jaxlib 0.4 to 0.10 on CPU, XProf's `xplane_schema.cc`, XLA's opcodes, NCCL's kernels, Kineto.
 """
@@ -113,5 +115,5 @@ def operation_phase(name: str, category: str = "") -> Phase:
 
 
 def is_loop(name: str) -> bool:
-    """Return whether an operation only contains others: their time is counted, not its own."""
+    """Return whether an operation only contains others, whose time is counted."""
     return _LOOP.search(name) is not None

@@ -1,4 +1,7 @@
-"""The time of a step by phases: each instant goes to the first layer that explains it. Pure."""
+"""Time of a step by phases. Pure.
+
+Each instant goes to the first layer that explains it.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,10 @@ class Layer:
 
 
 def union(segments: Sequence[Segment]) -> list[Segment]:
-    """Return segments in order without overlap; of two that overlap, the earlier one has the time."""
+    """Return segments in order without overlap.
+
+    Of two that overlap, the earlier one has the time.
+    """
     merged: list[Segment] = []
     last = -1
     for start, end, phase in sorted(segments):

@@ -116,7 +116,7 @@ def _read_device(plane: Plane, recording: Recording, launches: _Launches) -> Non
 
 @dataclass(slots=True)
 class _LineReader:
-    """Reads the events of one line: operations of a device, or of a host with its threads."""
+    """Reads the events of one line: a device's operations, or a host's threads."""
 
     plane: Plane
     line: Line
@@ -190,7 +190,10 @@ class _LineReader:
                 self.launches.by_link[link] = event[1]
 
     def _add_collection(self, event: Event) -> None:
-        """Pair the start of a collection with its end: a thread that collects records nothing else."""
+        """Pair the start of a collection with its end.
+
+        A thread that collects records nothing else.
+        """
         start, self.collecting_since = self.collecting_since, event[1]
         if start is not None:
             self.thread.events.append((start, event[1] + event[2], "collection", COLLECTION))
@@ -221,7 +224,10 @@ class _LineReader:
 
 
 def _kind(plane: Plane, line: Line, event: Event, recording: Recording, *, is_host: bool) -> _Kind:
-    """Return the kind of an event, from its name and the statistics of the first of its kind."""
+    """Return the kind of an event.
+
+    It follows from the name, and the statistics of the first event of this kind.
+    """
     name = plane.names.get(event[0], "")
     values = statistics(line, event, plane)
     if is_host and "hlo_op" not in values:

@@ -1,4 +1,4 @@
-"""Contents of a trace that a summary needs: work of the devices, threads of the host."""
+"""Contents of a trace that a summary needs: devices and threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps of a recording: windows of one device's time with the number that all hosts share. Pure."""
+"""Steps of a recording: windows of a device with numbers that hosts share. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FEWEST_REPEATS = 3
 
 @dataclass(frozen=True, slots=True)
 class StepSpan:
-    """One step: from the end of the last collective of the step before to the end of its own last one."""
+    """One step: from the end of the last collective before it to that of its own last."""
 
     number: int
     start_ps: int
@@ -115,7 +115,10 @@ def _between_starts(starts: Sequence[tuple[int, int]]) -> Iterable[StepSpan]:
 
 
 def _repeated_launches(thread: Thread) -> list[int]:
-    """Return the starts of the event that repeats and takes most time: a program, or a step of an optimizer."""
+    """Return the starts of the repeated event that takes most time.
+
+    It is a program, or a step of an optimizer.
+    """
     spent: dict[str, int] = defaultdict(int)
     starts: dict[str, list[int]] = defaultdict(list)
     for start, end, role, name in thread.events:

@@ -74,7 +74,10 @@ def summarize(recording: Recording, *, host: str, trace_bytes: int) -> dict[str,
 
 
 def _waiting(found: Windows | None, device: Device) -> float:
-    """Return how long a device waits in its collectives: of several, the slowest one waits least."""
+    """Return the time that a device waits in its collectives.
+
+    Of several devices, the slowest one waits least.
+    """
     if found is None:
         return float("inf")
     return sum(each.end_ps - each.start_ps for each in device.collectives) or float("inf")
@@ -111,14 +114,17 @@ def _steps(found: Windows, spent: Sequence[dict[Phase, int]], device: Device) ->
 
 
 def _is_kept(number: int, stride: int) -> bool:
-    """Return whether a step is kept: runs of steps, so that turns of hosts show; numbers, so that all hosts agree."""
+    """Return whether a step is kept.
+
+    Runs of steps are kept, so that turns of hosts show, by number, so that all hosts agree.
+    """
     return number // STEPS_IN_RUN % stride == 0
 
 
 def _operations(
     windows: Sequence[StepSpan], device: Device, doing: Sequence[Activity], layers: Sequence[Layer]
 ) -> list[dict[str, Any]]:
-    """Return the longest operations of the device per step, and those of the host that delay it."""
+    """Return the longest operations per step: the device's, and delays by the host."""
     span = windows[-1].end_ps - windows[0].start_ps
     mean = sum(window.end_ps - window.start_ps for window in windows) / len(windows)
     ends, starts = [end for _, end, _ in device.work], [start for start, _, _ in device.work]
@@ -140,7 +146,10 @@ def _operations(
 def _exposed(
     windows: Sequence[StepSpan], doing: Sequence[Activity], layers: Sequence[Layer]
 ) -> list[tuple[float, float, str, Phase]]:
-    """Return picoseconds and number per step of the host's activities while the device waits for them."""
+    """Return the host's activities per step while the device waits for them.
+
+    Each has its picoseconds and its number.
+    """
     spent: dict[tuple[str, Phase], list[int]] = defaultdict(lambda: [0, 0])
     for start, end, phase, name in doing:
         if start >= windows[0].start_ps and end <= windows[-1].end_ps:
@@ -159,7 +168,10 @@ def _memory(recording: Recording) -> dict[str, Any] | None:
 
 
 def _counters(recording: Recording, device: Device) -> dict[str, Any] | None:
-    """Return the shares of the device's peak rates while it computes, if the trace has both."""
+    """Return the shares of the device's peak rates while it computes.
+
+    None if the trace lacks one of the two.
+    """
     flops = recording.peaks.get("peak_teraflops_per_second", 0.0) * 1e12
     bandwidth = recording.peaks.get("peak_hbm_bw_gigabytes_per_second", 0.0) * 2**30
     busy = sum(end - start for start, end, phase in device.work if phase == "compute")

@@ -70,13 +70,19 @@ def _single_hosts(job: Job) -> Turns:
 
 
 def _stands_out(step: tuple[float, ...]) -> bool:
-    """Return whether one delay is far above all others of its step: noise makes several hosts late a little."""
+    """Return whether one delay is far above all others of its step.
+
+    Noise makes several hosts late a little.
+    """
     *_, second, last = sorted(step)
     return last >= 3 * max(second, 0.0)
 
 
 def _regular_turns(job: Job) -> Turns:
-    """Return the steps in which a host is late whose turn comes again and again; noise keeps no order."""
+    """Return the steps in which a host is late whose turn repeats.
+
+    Noise keeps no order.
+    """
     for period in range(2, LONGEST_PERIOD + 1):
         groups: dict[int, list[int]] = defaultdict(list)
         for place, number in enumerate(job.numbers):

@@ -27,12 +27,17 @@ class Captures(Protocol):
     """
 
     async def obstacle(self, key: str) -> str | None:
-        """Return why the viewer cannot capture, for people; empty without a reason, None if they can."""
+        """Return why the viewer cannot capture, for people.
+
+        Empty without a reason, None if they can.
+        """
 
     async def create(
         self, key: str, *, order_id: str, ranks: Ranges | None, milliseconds: int, requester: str = ""
     ) -> CaptureStatus:
-        """Return the capture of an order: a new one, unless an earlier attempt has created it.
+        """Return the capture of an order.
+
+        It is a new one, unless an earlier attempt has created it.
 
         Args:
             key: The run.
@@ -49,7 +54,10 @@ class Captures(Protocol):
         """Return the status of a capture of a run. Raises `CaptureUnknown`."""
 
     async def cancel(self, key: str, name: str) -> CaptureStatus:
-        """Stop a capture of a run; traces that were recorded are stored. Raises `CaptureUnknown`."""
+        """Stop a capture of a run; recorded traces are stored.
+
+        Raises `CaptureUnknown`.
+        """
 
 
 class NoCaptures(Captures):

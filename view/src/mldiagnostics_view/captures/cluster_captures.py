@@ -1,4 +1,4 @@
-"""Captures as MLDiagnosticsConnections of a cluster, made with the rights of a client."""
+"""Captures as MLDiagnosticsConnections, made with the rights of a client."""
 
 from __future__ import annotations
 

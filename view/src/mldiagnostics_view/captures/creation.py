@@ -1,4 +1,7 @@
-"""Creation of the object of an order that may be sent again: one object, even if responses are lost."""
+"""Creation of one object for an order that may be sent again.
+
+There is one object even if responses are lost.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,9 @@ _TOO_MANY_REQUESTS: Final = 429
 
 
 async def create_once(client: ApiClient, namespace: str, body: Mapping[str, Any], *, cluster: str) -> Mapping[str, Any]:
-    """Return the object of an order: a new one, or that of an earlier attempt whose response was lost.
+    """Return the object of an order.
+
+    It is a new one, or that of an earlier attempt whose response was lost.
 
     Args:
         client: Client whose account makes the object.
@@ -59,7 +64,7 @@ async def _existing(client: ApiClient, path: str) -> Mapping[str, Any] | None:
 
 
 def _is_of_order(existing: Mapping[str, Any], body: Mapping[str, Any]) -> bool:
-    """Return whether an object was made for the same order: its hosts, its duration and its viewer."""
+    """Return whether an object has the hosts, duration and viewer of an order."""
     fields = existing["spec"]["triggerCapture"].items()
     annotations = existing["metadata"].get("annotations") or {}
     return (

@@ -1,1 +1,1 @@
-"""Curves of one run: points on disk, summaries in memory, buckets for a visible window."""
+"""Curves of one run: points on disk, summaries in memory, buckets of a window."""

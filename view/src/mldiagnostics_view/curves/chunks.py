@@ -1,4 +1,4 @@
-"""Points of one curve: in a temporary file, with a summary of each chunk in memory."""
+"""Points of one curve in a temporary file, with summaries in memory."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class SpillFile:
 
 
 class CurveChunks:
-    """The points of one curve of one process, in the order in which they were recorded.
+    """Points of one curve of one process, in the order of their recording.
 
     Args:
         spill: File that takes each full chunk.
@@ -104,7 +104,10 @@ class CurveChunks:
         return not self.count and not self._sampled
 
     def put_sample(self, segment: RecordSegment, points: PointColumns) -> None:
-        """Show some points of a file that is not read yet; later, all points of that file are added."""
+        """Show some points of a file before it is read.
+
+        Later, all points of that file are added.
+        """
         self._sampled[segment] = points, _summary(points, 0)
         self.last = points.t[-1], points.value[-1]
 
@@ -175,7 +178,10 @@ class CurveChunks:
             _add(points, buckets)
 
     def points(self, axis: Axis, start: float, end: float) -> Iterator[tuple[float, float, float]]:
-        """Yield time, step and value of the points of a window as they were recorded; `NO_STEP` for no step."""
+        """Yield time, step and value of the recorded points of a window.
+
+        `NO_STEP` stands for no step.
+        """
         low, high = _BOUNDS[axis]
         for at in range(0, len(self._summaries), _FIELDS):
             if self._summaries[at + low] <= end and self._summaries[at + high] >= start:
@@ -184,7 +190,10 @@ class CurveChunks:
             yield from _within(points, axis, start, end)
 
     def last_point(self, axis: Axis, start: float, end: float) -> tuple[float, float] | None:
-        """Return x and value of the point of a window with the highest x, of several the one recorded last."""
+        """Return x and value of the point with the highest x in a window.
+
+        Of several, it is the one recorded last.
+        """
         low, high = _BOUNDS[axis]
         last: tuple[float, float] | None = None
         parts = [(at, self._summaries[at + high]) for at in range(0, len(self._summaries), _FIELDS)]

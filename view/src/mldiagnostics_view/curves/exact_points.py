@@ -24,7 +24,10 @@ _COLUMNS: Final = ("metric", "rank", "attempt", "device", "labels", "step", "tim
 
 
 def points_of(reader: CurveReader, query: CurveQuery, *, most: int) -> dict[str, Any]:
-    """Return the points of a window as JSON; `isCut` says whether there are more than `most`."""
+    """Return the points of a window as JSON.
+
+    `isCut` is true if there are more than `most`.
+    """
     with reader.reading:
         rows = list(islice(_rows(reader, query), most + 1))
     return {"columns": _COLUMNS, "rows": rows[:most], "isCut": len(rows) > most}

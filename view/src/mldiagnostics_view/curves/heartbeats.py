@@ -32,7 +32,9 @@ class SessionStart(NamedTuple):
 
 
 def beats_of(block: bytes) -> PointColumns:
-    """Return times and steps of the heartbeats and of the starts of steps in whole lines; the values are the steps.
+    """Return times and steps of heartbeats and of starts of steps in whole lines.
+
+    The values are the steps.
 
     Heartbeats without a step, and lines that no SDK writes, are left out.
     """

@@ -63,7 +63,10 @@ class OpenRuns:
         return run.reader, await asyncio.to_thread(run.reader.progress), run.work is None
 
     async def aclose(self) -> None:
-        """Stop reading and close all readers, but for those that wait for a store longer than `CLOSE_S`."""
+        """Stop reading and close all readers.
+
+        Those that wait for a store longer than `CLOSE_S` stay open.
+        """
         for run in self._runs.values():
             if run.work is not None:
                 run.work.cancel()

@@ -42,7 +42,9 @@ class ReadProgress(NamedTuple):
 
 
 class ReadingStages:
-    """Names the state of curves for one page, anew only when it is worth to load them again.
+    """Names the state of curves for one page.
+
+    The name changes only when it is worth to load them again.
 
     While lines are read, a fifth of them is; after the last one, any change is. The first fifth has no name: a page
     loads by itself when it opens. A short reading, such as that of a live run every few seconds, has no stages either.

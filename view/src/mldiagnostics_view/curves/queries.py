@@ -1,4 +1,4 @@
-"""Answers about the curves of a run: its metrics, and the visible part of some of them."""
+"""Answers about the curves of a run: metrics, and visible parts of curves."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ class _SeriesKey(NamedTuple):
 
 
 def metrics_of(reader: CurveReader, search: str = "") -> dict[str, Any]:
-    """Return the metrics of a run as JSON, those without a group first; `omitted` counts those beyond the limit.
+    """Return the metrics of a run as JSON, those without a group first.
+
+    `omitted` counts those beyond the limit.
 
     Args:
         reader: The run.
@@ -145,7 +147,10 @@ def _curve(key: _SeriesKey, members: Sequence[CurveChunks], window: Window, unit
 
 
 def _last(members: Sequence[CurveChunks], window: Window) -> tuple[float, float] | None:
-    """Return x and value of the last point; of several processes at one x, that of the lowest rank."""
+    """Return x and value of the last point.
+
+    Of several processes at one x, it is that of the lowest rank.
+    """
     points = [member.last_point(window.axis, window.start, window.end) for member in members]
     return max(filter(None, points), key=lambda point: point[0], default=None)
 

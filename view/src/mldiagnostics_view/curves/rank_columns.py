@@ -1,4 +1,4 @@
-"""Values of each rank in columns of time: the table behind a heat map, and the steps at some times."""
+"""Values of each rank in columns of time, for a heat map and the steps."""
 
 from __future__ import annotations
 
@@ -62,7 +62,10 @@ def rank_columns(reader: CurveReader, query: RankQuery) -> dict[str, Any]:
 
 
 def steps_at_times(reader: CurveReader) -> dict[str, list[float]]:
-    """Return times and the steps then, by heartbeats of the lowest rank of each attempt, by time."""
+    """Return times and steps by heartbeats of the lowest rank of each attempt.
+
+    They are in the order of time.
+    """
     with reader.reading:
         lowest: dict[int, int] = {}
         for process in reader.beats:

@@ -77,7 +77,9 @@ class CurveReader:
             self._curves.clear()
 
     def sample(self) -> bool:
-        """Read a few lines of all files that are new, if they are large; return whether there are any.
+        """Read a few lines of all new files, if they are large.
+
+        Return whether there are any.
 
         Curves have their points until the files are read.
 
@@ -153,7 +155,10 @@ class CurveReader:
         return True
 
     def _add_pending(self) -> None:
-        """Add the points of the blocks that wait: a curve of many has only a few points in one block."""
+        """Add the points of the blocks that wait.
+
+        A curve of many has only a few points in one block.
+        """
         if self._pending:
             lines = b"".join(block.lines for block in self._pending)
             segment = self._pending[0].segment
@@ -227,7 +232,10 @@ class CurveReader:
             self._revision += 1
 
     def _curve(self, of: ProcessCurve) -> CurveChunks | None:
-        """Return a curve, a new one if it is not known; None if there is no room for one, or its name is too long."""
+        """Return a curve; a new one if it is not known.
+
+        None if there is no room for one, or its name is too long.
+        """
         curve = self._curves.get(of)
         if curve is None and not _is_long(of.key) and self._memory_bytes <= MAX_CURVE_BYTES:
             curve = self._curves.setdefault(of, CurveChunks(self._spill))

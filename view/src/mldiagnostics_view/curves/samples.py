@@ -1,4 +1,4 @@
-"""A first look at large files: pieces of them at equal distances, read before everything else."""
+"""First look at large files: pieces at equal distances, read first."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def sampled_blocks(files: RecordFiles, listed: Sequence[RecordFile]) -> Iterator
 
 
 def evenly(size: int, count: int) -> list[int]:
-    """Return at most `count` places in a sequence at equal distances, with the first and the last one.
+    """Return at most `count` positions at equal distances, with first and last.
 
     >>> evenly(9, 3), evenly(2, 3)
     ([0, 4, 8], [0, 1])
@@ -51,7 +51,7 @@ def evenly(size: int, count: int) -> list[int]:
 
 
 def piece_offsets(sizes: Sequence[int], pieces: int, piece_bytes: int) -> list[list[int]]:
-    """Return where pieces at equal distances begin, for each of several files that follow each other.
+    """Return the starts of pieces at equal distances in several successive files.
 
     No two pieces have a byte in common, and none reaches beyond its file, unless the file is smaller than a piece.
 

@@ -95,7 +95,10 @@ class Buckets:
             self._add_each(xs, values)
 
     def _add_ordered(self, xs: Sequence[float], values: Sequence[float]) -> None:
-        """Add points in the order of x, those of one bucket at once where that is less work."""
+        """Add points in the order of x.
+
+        Those of one bucket are added at once where that is less work.
+        """
         window = self.window
         at, end = bisect_left(xs, window.start), bisect_right(xs, window.end)
         if at >= end:
@@ -152,14 +155,20 @@ class Buckets:
         self.high[at] = max(self.high[at], high)
 
     def add_nonfinite(self, x: float, values: Nonfinite) -> None:
-        """Add values that are not finite, of which the first is at x; those outside the window are left out."""
+        """Add values that are not finite, of which the first is at x.
+
+        Those outside the window are left out.
+        """
         if self.window.start <= x <= self.window.end:
             at = self.window.bucket(x)
             first, known = self.nonfinite.get(at, (x, Nonfinite()))
             self.nonfinite[at] = min(first, x), known.and_all(values)
 
     def summary(self) -> dict[str, Any]:
-        """Return the numbers of the whole window: they are exact, however wide its buckets are."""
+        """Return the numbers of the whole window.
+
+        They are exact, however wide its buckets are.
+        """
         count = int(sum(self.count))
         odd = Nonfinite()
         for _, each in self.nonfinite.values():
@@ -177,7 +186,10 @@ class Buckets:
         return [(at, self.x[at] / count, self.value[at] / count) for at, count in enumerate(self.count) if count]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the buckets with points, in columns; without `low` and `high` if each has one value alone."""
+        """Return the buckets with points, in columns.
+
+        `low` and `high` are left out if each bucket has one value.
+        """
         used = [at for at, count in enumerate(self.count) if count]
         digits = 1 if self.window.axis == "step" else 3
         columns: dict[str, Any] = {
@@ -197,5 +209,8 @@ class Buckets:
 
 
 def _short(value: float) -> float:
-    """Return a number with seven digits: as much as a chart shows, in half of the bytes."""
+    """Return a number with seven digits.
+
+    A chart does not show more, and they are half of the bytes.
+    """
     return float(f"{value:.7g}")

@@ -87,7 +87,9 @@ class Actions:
         return await json_response(request, lambda: capture_document(status))
 
     async def open_xprof(self, request: web.Request) -> web.Response:
-        """Start or find the server of XProf for the directory of a run, and return the address of a session in it.
+        """Return the address of a session in the server of XProf for its directory.
+
+        A server is started if none runs.
 
         It is null while XProf starts: the page sends the request again.
         """
@@ -110,7 +112,10 @@ class Actions:
 
 
 def _has_traces(directory: str, session: str) -> bool:
-    """Return whether a directory has traces of a session; a name that is a path has none."""
+    """Return whether a directory has traces of a session.
+
+    A name that is a path has none.
+    """
     if sanitize(session) != session:
         return False
     try:

@@ -45,12 +45,17 @@ class ProxyHeaders:
 
 
 def access_of(request: web.Request) -> Access:
-    """Return the access of the viewer of a request; without a proxy everybody who reaches the server may see all."""
+    """Return the access of the viewer of a request.
+
+    Without a proxy, everybody who reaches the server may see all.
+    """
     return cast("Access", request.get(_ACCESS, ANYBODY))
 
 
 def viewer_named(headers: CIMultiDictProxy[str], names: ProxyHeaders) -> Viewer | None:
-    """Return the viewer that headers name, in words of the API server; None without a valid one.
+    """Return the viewer that headers name, in words of the API server.
+
+    None without a valid one.
 
     Only the API server and its authenticators give names that begin with `system:`.
     """
@@ -64,7 +69,9 @@ def viewer_named(headers: CIMultiDictProxy[str], names: ProxyHeaders) -> Viewer 
 
 
 class Authentication:
-    """Gives each request the access of its viewer; rejects requests that do not come from the proxy.
+    """Gives each request the access of its viewer.
+
+    Requests that do not come from the proxy are rejected.
 
     Args:
         headers: Names of the headers.

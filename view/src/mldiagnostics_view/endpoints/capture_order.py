@@ -53,7 +53,10 @@ def capture_order(body: bytes) -> CaptureOrder:
 
 
 def ranks_to_capture(order: CaptureOrder, run: RunDetail) -> Ranges | None:
-    """Return the ranks of a capture; None for all active hosts. Raises `RequestProblem` if they cannot be captured."""
+    """Return the ranks of a capture; None for all active hosts.
+
+    Raises `RequestProblem` if they cannot be captured.
+    """
     if run.row.phase != ACTIVE:
         raise RequestProblem(
             HTTPStatus.CONFLICT, f"The run is not active but {run.row.phase}: there is nothing to capture."

@@ -83,7 +83,9 @@ async def accepting(app: web.Application, listener: socket.socket) -> AsyncItera
 
 
 class ResponseDelivery:
-    """Writes responses, and bounds the bytes that clients have not read; the first of all middlewares.
+    """Writes responses, and bounds the bytes that clients have not read.
+
+    It is the first of all middlewares.
 
     If they are too many, the response that has been read for the longest time is given up with its connection: slow
     readers make room for others.

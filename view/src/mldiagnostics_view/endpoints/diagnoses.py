@@ -1,4 +1,4 @@
-"""The diagnosis of a session, out of the files that its diagnosis has left beside the traces."""
+"""Diagnosis of a session, from the files beside its traces."""
 
 from __future__ import annotations
 
@@ -59,7 +59,10 @@ class Diagnoses:
 
 
 def _read(directory: str, session: str) -> dict[str, Any] | None:
-    """Return the document of a session; None without a diagnosis. A name that is a path has none."""
+    """Return the document of a session; None without a diagnosis.
+
+    A name that is a path has none.
+    """
     if sanitize(session) != session:
         return None
     store, key = open_store(directory), diagnosis_key(session)

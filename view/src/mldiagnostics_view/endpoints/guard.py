@@ -44,7 +44,9 @@ def host_name(header: str) -> str:
 
 
 def _rejected_post(request: web.Request) -> tuple[HTTPStatus, str] | None:
-    """Return why a request that changes something is rejected; None if a page of this server sends it.
+    """Return why a request that changes something is rejected.
+
+    None if a page of this server sends it.
 
     A browser adds `Sec-Fetch-Site`, or where it does not, `Origin` to every POST, and pages cannot change them. A form
     of another site cannot send JSON, and a script cannot without a preflight request, which is rejected.

@@ -43,7 +43,7 @@ class EventStreams:
     async def send(
         self, request: web.Request, looks: Mapping[str, Callable[[], Awaitable[tuple[Any, bool]]]]
     ) -> web.StreamResponse:
-        """Send an event each time the document of a look has changed, until the client leaves.
+        """Send an event at each change of a document, until the client leaves.
 
         If a look fails, the stream ends with an event of the first one: the page reads again, and shows the reason.
 

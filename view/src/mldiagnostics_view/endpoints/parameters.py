@@ -75,7 +75,10 @@ def _count(parameters: Parameters, name: str, default: int) -> int:
 
 
 def run_names(parameters: Parameters) -> list[str]:
-    """Return the runs of a request as `source/key`, each once. Raises `RequestProblem`."""
+    """Return the runs of a request as `source/key`, each once.
+
+    Raises `RequestProblem`.
+    """
     _reject_unknown(parameters, frozenset({"run"}))
     names = list(dict.fromkeys(parameters.getall("run", [])))
     if not 0 < len(names) <= MAX_LISTED_REPORTS:

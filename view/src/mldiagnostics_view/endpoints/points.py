@@ -32,7 +32,10 @@ async def points_table(
 async def points_file(
     request: web.Request, query: CurveQuery, reader: CurveReader, _progress: ReadProgress, is_complete: bool
 ) -> web.Response:
-    """Return all points of a window as CSV. Raises `RequestProblem` while lines are read."""
+    """Return all points of a window as CSV.
+
+    Raises `RequestProblem` while lines are read.
+    """
     if not is_complete:
         raise RequestProblem(HTTPStatus.CONFLICT, "The run is being read; try again in a few seconds.")
     text = await asyncio.to_thread(csv_of, reader, query, most=MAX_CSV_POINTS)

@@ -82,7 +82,7 @@ class Routes:
         app.on_shutdown.append(self._streams.aclose)
 
     def is_stream(self, request: web.Request) -> bool:
-        """Return whether the response is a stream of events, which lasts as long as its page."""
+        """Return whether the response is a stream of events, as long as its page."""
         return request.match_info.handler in (self.live_runs, self.live_run)
 
     async def runs(self, request: web.Request) -> web.Response:
@@ -141,7 +141,7 @@ class Routes:
         return send(request, (await self._reports.get(replace(detail.row, directory=directory))).body)
 
     async def accounts(self, request: web.Request) -> web.Response:
-        """Return where the time of some listed runs went; null for runs without an account."""
+        """Return the accounts of time of some runs; null for runs without one."""
         wanted = run_names(request.query)
         listed = {f"{each.name}/{run.key}": run.row for each in await self._seen(request).lists() for run in each.runs}
         rows = {name: listed[name] for name in wanted if name in listed}
@@ -164,7 +164,7 @@ class Routes:
         return await self._streams.send(request, {"runs": look})
 
     async def live_run(self, request: web.Request) -> web.StreamResponse:
-        """Send an event when a run or its curves have changed, or more of its lines are read."""
+        """Send an event when a run or its curves change, or more of its lines are read."""
         directory = await self._directory(request, needed=False)
 
         async def look_at_run() -> tuple[Any, bool]:
@@ -195,7 +195,9 @@ class Routes:
         return response
 
     async def link(self, request: web.Request) -> web.Response:
-        """Lead to the page of a run by its id: the link of the SDK and of `MLRun.status.url`.
+        """Redirect to the page of a run by its id.
+
+        The SDK and `MLRun.status.url` link to it.
 
         Without such a run, the page says that the address is not known.
         """

@@ -22,7 +22,9 @@ __all__ = ["RequestTurns"]
 
 
 class RequestTurns:
-    """Bounds requests; a request has a turn only while the server works for it, not while its client sends or reads.
+    """Bounds parallel requests.
+
+    A request has a turn only while the server works for it, not while its client sends or reads.
 
     Args:
         is_stream: Whether the response to a request is a stream; these have bounds of their own.

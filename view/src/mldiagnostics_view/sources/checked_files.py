@@ -1,4 +1,7 @@
-"""Files of runs that a deployed server reads with its own rights: only those that certainly belong to the run."""
+"""Files of runs that a deployed server reads with its own rights.
+
+It reads only those that certainly belong to the run.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ _MAX_RECORD_BYTES: Final = 16 * 2**20
 
 
 class CheckedFiles(RunFiles):
-    """Files in storage that the namespace of a run may use, if their records name the run.
+    """Files in storage that the run's namespace may use, if they name the run.
 
     The author of an MLRun chooses its id and its storage. Without this check, authors could see the files of another
     namespace with the rights of the server. The rules are those of the operator before it deletes the files of a run.

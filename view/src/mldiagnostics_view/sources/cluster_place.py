@@ -1,4 +1,7 @@
-"""The shown cluster and keys of its runs, without the models of its objects, which take half a second to load."""
+"""The shown cluster and the keys of its runs.
+
+The models of its objects take half a second to load, so they are not imported here.
+"""
 
 from __future__ import annotations
 

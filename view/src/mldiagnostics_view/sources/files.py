@@ -67,7 +67,10 @@ class FileSource(ListedSource):
 
     @override
     async def rows(self) -> Sequence[ListedRun]:
-        """See `ListedSource.rows`. The first calls wait; others return the last list, and a new one is read."""
+        """See `ListedSource.rows`.
+
+        The first calls wait; others return the last list, and a new one is read.
+        """
         now = asyncio.get_running_loop().time()
         if self._first_due is None:
             self._first_due = now + FIRST_LIST_S

@@ -1,4 +1,7 @@
-"""Files of the runs of a cluster: those of buckets as they are, those of the operator's volume as copies."""
+"""Files of the runs of a cluster.
+
+Those of buckets are read as they are, those of the operator's volume as copies.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,9 @@ class _Copy:
 
 
 class UserFiles(RunFiles):
-    """Files with the rights of the user: buckets with the cloud credentials, the volume through the API server.
+    """Files with the rights of the user.
+
+    Buckets are read with the cloud credentials, the volume through the API server.
 
     Args:
         client: Client of the cluster, with the rights of the user.

@@ -61,7 +61,10 @@ class ListedSource(Protocol):
         """Return the captures of its runs."""
 
     def namespace(self, key: str) -> str:
-        """Return the namespace of the run that a key names; empty if runs have none here, or the key is invalid."""
+        """Return the namespace of the run that a key names.
+
+        Empty if runs have none here, or the key is invalid.
+        """
 
     async def rows(self) -> Sequence[ListedRun]:
         """Return the runs, the newest first; at most `MAX_RUNS`."""
@@ -70,7 +73,10 @@ class ListedSource(Protocol):
         """Return one run. Raises `RunUnknown`."""
 
     async def directory(self, key: str) -> str:
-        """Return the readable directory of a run, a path or URL; empty without one. Raises `RunUnknown`."""
+        """Return the readable directory of a run, a path or URL; empty without one.
+
+        Raises `RunUnknown`.
+        """
 
     async def aclose(self) -> None:
         """Stop reading."""

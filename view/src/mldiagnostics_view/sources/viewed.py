@@ -28,7 +28,9 @@ def viewed(source: ListedSource, access: Access) -> ListedSource:
 
 
 class ViewedSource(ListedSource):
-    """The runs of a source that `kubectl get mlruns` would show to the viewer; as `ListedSource` says.
+    """Runs of a source that `kubectl get mlruns` would show to the viewer.
+
+    See `ListedSource`.
 
     A run that the viewer may not see does not differ from one that does not exist.
     """
