@@ -196,7 +196,10 @@ class Leadership:
                     if await self._attempt():
                         limit.reschedule(self._renewed_at + deadline_s)
         except TimeoutError:
-            _log.warning("Lease %s: not renewed for %g s; this replica stops leading", self._name, deadline_s)
+            _log.warning(
+                "Lease %(lease)s: not renewed for %(seconds)g s; this replica stops leading",
+                {"lease": self._name, "seconds": deadline_s},
+            )
 
     async def release(self) -> None:
         """Release the Lease if this candidate holds it; another takes over at once.
@@ -212,7 +215,9 @@ class Leadership:
         lease = self._observation.lease if self._observation else None
         if lease is None or lease.holder == self._identity:
             return False
-        _log.warning("Lease %s: lost; the holder is now %r", self._name, lease.holder)
+        _log.warning(
+            "Lease %(lease)s: lost; the holder is now %(holder)r", {"lease": self._name, "holder": lease.holder}
+        )
         return True
 
     async def _attempt(self) -> bool:
@@ -222,7 +227,7 @@ class Leadership:
         except Conflict:
             return False  # another candidate was faster
         except ClusterError as error:
-            _log.warning("Lease %s: cannot read or write: %s", self._name, error)
+            _log.warning("Lease %(lease)s: cannot read or write: %(error)s", {"lease": self._name, "error": error})
             return False
 
     async def _read_and_write(self) -> bool:

@@ -72,6 +72,6 @@ async def announce(
     try:
         await retry(lambda: cluster.create(path, event), on=Unavailable, until=until)
     except NamespaceTerminating as error:  # the namespace takes the object along
-        _log.debug("The event %s was dropped: %s", announcement.reason, error)
+        _log.debug("The event %(reason)s was dropped: %(error)s", {"reason": announcement.reason, "error": error})
     except ClusterError as error:
-        _log.warning("The event %s was dropped: %s", announcement.reason, error)
+        _log.warning("The event %(reason)s was dropped: %(error)s", {"reason": announcement.reason, "error": error})

@@ -53,7 +53,7 @@ class Definitions:
                 return uids
             report(False)  # noqa: FBT003 - the only argument
             if (problem := problem or "a custom resource is being deleted") != logged:
-                _log.warning("%s; retrying every %g s", problem, CHECK_S)
+                _log.warning("%(problem)s; retrying every %(seconds)g s", {"problem": problem, "seconds": CHECK_S})
                 logged = problem
             await asyncio.sleep(CHECK_S)
 

@@ -100,7 +100,7 @@ class Owners:
                     )
                     return {str(owner["metadata"]["name"]): owner for owner in owners}
         except RequestRejected as error:
-            _log.warning("The owners of the pods cannot be read: %s", error)
+            _log.warning("The owners of the pods cannot be read: %(error)s", {"error": error})
         return {}
 
 

@@ -54,7 +54,7 @@ async def run(config: OperatorConfig, environ: Mapping[str, str] = os.environ) -
         return telemetry.exposition()  # of the present leadership
 
     async with http.serving(config.http_port, health, exposition) as port:
-        _log.info("Probes and metrics are served on port %d", port, extra={"port": port})
+        _log.info("Probes and metrics are served on port %(port)d", {"port": port})
         cluster = await ApiClient.connect(environ)
         try:
             while (status := await Replica(config, environ, cluster, health, telemetry).run()) is None:
@@ -102,7 +102,7 @@ class Replica:
             _log.info("Stopped before leading")
             await self._release()  # a write of the Lease may have arrived although its answer was not read
             return 0
-        _log.info("Leading as %s", self._me)
+        _log.info("Leading as %(identity)s", {"identity": self._me})
         self._telemetry.leading(leader=True)
         return await self._lead()
 
@@ -143,7 +143,7 @@ class Replica:
                 return
             self._health.stage = waiting
             if problem != logged:
-                _log.warning("%s; retrying every %g s", problem, _RETRY_S)
+                _log.warning("%(problem)s; retrying every %(seconds)g s", {"problem": problem, "seconds": _RETRY_S})
                 logged = problem
             await asyncio.sleep(_RETRY_S)
 
@@ -151,7 +151,7 @@ class Replica:
         name = await cluster_name(self._config.cluster_name, self._environ, self._cluster.get)
         self._config = replace(self._config, cluster_name=name)
         self._telemetry.identify(version=version("mldiagnostics-operator"), cluster=name)
-        _log.info("The cluster's name is %s", name)
+        _log.info("The cluster's name is %(cluster)s", {"cluster": name})
 
     async def _check_installed(self) -> str | None:
         return await preflight.missing_resource(self._cluster, [CaptureController.resource])
@@ -212,7 +212,8 @@ class Replica:
         is_drained = draining.done()
         if not is_drained:
             _log.warning(
-                "Work is still in progress after %g s; another replica finishes it", self._config.shutdown_grace_s
+                "Work is still in progress after %(seconds)g s; another replica finishes it",
+                {"seconds": self._config.shutdown_grace_s},
             )
         await _cancel([draining])
         return is_drained
@@ -221,7 +222,7 @@ class Replica:
         try:
             await self._leadership.release()
         except ClusterError as error:
-            _log.warning("The Lease could not be released, it expires by itself: %s", error)
+            _log.warning("The Lease could not be released, it expires by itself: %(error)s", {"error": error})
 
 
 def _exit_status(tasks: Mapping[str, asyncio.Future[Any]], *, failures: Collection[str]) -> int:

@@ -128,7 +128,7 @@ class StatusWriter:
             except Unavailable:
                 self._updates.put_back(now=clock())
             except ClusterError as error:
-                _log.warning("The API server rejected an update of the status: %s", error)
+                _log.warning("The API server rejected an update of the status: %(error)s", {"error": error})
 
     async def _write(self, status: BaseModel, until: float | None) -> None:
         body = status.model_dump(mode="json", by_alias=True, exclude_none=True)

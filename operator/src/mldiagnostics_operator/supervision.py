@@ -23,6 +23,8 @@ async def keep_running(
         try:
             await work()
         except Exception:  # noqa: BLE001 - captures go on after any fault of other work
-            _log.exception("The %s failed; starting it again in %g s", name, pause_s)
+            _log.exception(
+                "The %(task)s failed; starting it again in %(seconds)g s", {"task": name, "seconds": pause_s}
+            )
             failed(name)
         await asyncio.sleep(pause_s)

@@ -34,6 +34,16 @@ def test_a_line_is_json_and_its_time_has_a_zone(lines: StringIO) -> None:
     assert datetime.fromisoformat(str(line["time"])).tzinfo is not None
 
 
+def test_the_named_values_of_a_message_are_fields(lines: StringIO) -> None:
+    with logs.about(namespace="ml", object="outer"):
+        fields = {"object": "lease-1", "seconds": 2.5, "error": ValueError("x"), "name": "y"}
+        logging.getLogger("x").warning("%(object)s: %(error)s (%(name)s) after %(seconds)g s", fields)
+    (line,) = read(lines)
+    assert line["message"] == "lease-1: x (y) after 2.5 s"
+    assert (line["object"], line["seconds"], line["error"]) == ("lease-1", 2.5, "x")
+    assert (line["namespace"], line["logger"]) == ("ml", "x"), "fields of the record itself stay"
+
+
 async def test_fields_are_added_in_the_block_and_its_tasks_only(lines: StringIO) -> None:
     async def capture(name: str) -> None:
         with logs.about(object=name, namespace="ml"):

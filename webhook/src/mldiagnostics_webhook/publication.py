@@ -71,14 +71,14 @@ class PublicationReader:
         except ClusterError as failure:
             problem = f"{_TITLE}: cannot be read, it is retried: {failure}"
         if problem and problem != self._last_problem:
-            _log.warning("%s", problem)
+            _log.warning("%(problem)s", {"problem": problem})
         self._last_problem = problem
 
     def _use(self, publication: Publication | None) -> None:
         self.settled = True
         if publication != self._current:
             self._current = publication
-            _log.info("The control plane of new pods is %s", publication.url if publication else "none")
+            _log.info("The control plane of new pods is %(url)s", {"url": publication.url if publication else "none"})
             self._changed(publication)
 
 

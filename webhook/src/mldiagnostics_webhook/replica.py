@@ -83,7 +83,7 @@ async def run(config: WebhookConfig, environ: Mapping[str, str] = os.environ) ->
         cache.running(),
         _certificate(config, cluster) as certificate,
     ):
-        _log.info("Serving probes and metrics on port %d", port, extra={"http_port": port})
+        _log.info("Serving probes and metrics on port %(http_port)d", {"http_port": port})
         health.certificate = certificate
         telemetry.certificate_ends(lambda: certificate.expires)
         if name := await _cluster_name(config, environ, cluster, stop):
@@ -118,10 +118,10 @@ async def _serve(
 ) -> None:
     """Answer reviews until `stop` is set, and for `LINGER_S` seconds more."""
     async with server.serving(port, certificate.context) as listening:
-        _log.info("Serving reviews on port %d", listening, extra={"port": listening})
+        _log.info("Serving reviews on port %(port)d", {"port": listening})
         health.serving = True
         await stop.wait()
-        _log.info("Stop requested; reviews are answered for another %g s", LINGER_S)
+        _log.info("Stop requested; reviews are answered for another %(seconds)g s", {"seconds": LINGER_S})
         health.leaving = True
         server.leave()
         await asyncio.sleep(LINGER_S)
@@ -137,10 +137,10 @@ async def _cluster_name(
             name = await cluster_name(config.cluster_name, environ, cluster.get)
         except (ClusterError, ConfigurationError) as error:
             if str(error) != last_error:
-                _log.warning("The cluster's name cannot be resolved; retrying: %s", error)
+                _log.warning("The cluster's name cannot be resolved; retrying: %(error)s", {"error": error})
                 last_error = str(error)
         else:
-            _log.info("The cluster's name is %s", name)
+            _log.info("The cluster's name is %(cluster)s", {"cluster": name})
             return name
         with suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), _RETRY_S)

@@ -128,7 +128,7 @@ class ReviewHandler:
                 creation = PodCreation.of(source, _parsed_again(body), len(body))
             return ReviewResponse(200, self._answer_creation(creation, context))
         except Exception:  # noqa: BLE001 - a fault of the webhook must not keep a pod from starting
-            _log.exception("Review %s failed; its pod is created unchanged", uid or "without uid")
+            _log.exception("Review %(review)s failed; its pod is created unchanged", {"review": uid or "without uid"})
             self._telemetry.reviewed(result=ReviewResult.FAILED, reason=INTERNAL_ERROR)
             warning = "mldiagnostics: no run was injected into the pod: the webhook failed; see its log"
             return ReviewResponse(200, permission(uid, warning=warning)) if uid else ReviewResponse(400, b"")
@@ -137,12 +137,13 @@ class ReviewHandler:
         if isinstance(review, OtherReview):
             self._telemetry.reviewed(result=ReviewResult.SKIPPED, reason="NotPodCreation")
             _log.warning(
-                "Review of something else than the creation of a pod; check the MutatingWebhookConfiguration: %s",
-                review.about,
+                "Review of something else than the creation of a pod; check the MutatingWebhookConfiguration: "
+                "%(about)s",
+                {"about": review.about},
             )
             return ReviewResponse(200, permission(review.uid))
         self._telemetry.reviewed(result=ReviewResult.UNREADABLE, reason=review.reason)
-        _log.warning("Unreadable review: %s", review.why)
+        _log.warning("Unreadable review: %(problem)s", {"problem": review.why})
         return ReviewResponse(200, permission(review.uid)) if review.uid else ReviewResponse(400, review.why.encode())
 
     def _answer_creation(self, creation: PodCreation, context: OwnerContext | OwnersUnknown) -> bytes:

@@ -252,7 +252,7 @@ class Informer(Generic[S]):
 
     def _set_state(self, state: SyncState) -> None:
         if state is not self.state:
-            _log.info("%s: %s", self.name, state)
+            _log.info("%(resource)s: %(state)s", {"resource": self.name, "state": state})
         self._metrics.watch(self.name, before=self.state, now=state)
         self._metrics.kept(self.name, objects=len(self.store), left_out=self.store.left_out)
         self.state = state
@@ -262,5 +262,5 @@ class Informer(Generic[S]):
     def _warn_once(self, error: Exception) -> None:
         """Log a failure once, not at every attempt."""
         if str(error) != self._last_warning:
-            _log.warning("%s: cannot list or watch: %r", self.name, error)
+            _log.warning("%(resource)s: cannot list or watch: %(error)r", {"resource": self.name, "error": error})
             self._last_warning = str(error)

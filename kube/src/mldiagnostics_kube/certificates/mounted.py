@@ -36,12 +36,13 @@ class Mounted:
         try:
             if self._serving.load((self._folder / CHAIN).read_bytes(), (self._folder / KEY).read_bytes()):
                 _log.info(
-                    "ServingCertificate the certificate of %s, valid until %s", self._folder, self._serving.expires
+                    "ServingCertificate the certificate of %(folder)s, valid until %(expires)s",
+                    {"folder": self._folder, "expires": self._serving.expires},
                 )
         except OSError as missing:
             problem = f"Certificate folder '{self._folder}': cannot be read: {missing}"
         except ValueError as fault:
             problem = f"Certificate folder '{self._folder}': certificate rejected: {fault}"
         if problem and problem != self._last_problem:
-            _log.warning("%s", problem)
+            _log.warning("%(problem)s", {"problem": problem})
         self._last_problem = problem

@@ -104,7 +104,9 @@ class SelfManaged:
             self._serve(content)
             return await self._publish(trust, stored, content) if trust else False
         await apply(self._cluster, self._secret_path, self._secret(secret, renewed))
-        _log.info("Secret %s: changed the certificates: %s", self._objects.secret, step)
+        _log.info(
+            "Secret %(secret)s: changed the certificates: %(step)s", {"secret": self._objects.secret, "step": step}
+        )
         return True
 
     def _content(self, secret: Json) -> SecretContent | None:
@@ -112,7 +114,10 @@ class SelfManaged:
         try:
             return SecretContent.of(data) if data else None
         except ValueError as fault:
-            _log.warning("Secret %s: replacing unusable content: %s", self._objects.secret, fault)
+            _log.warning(
+                "Secret %(secret)s: replacing unusable content: %(error)s",
+                {"secret": self._objects.secret, "error": fault},
+            )
             return None
 
     def _trusted_for(self, stored: Json | None, content: SecretContent | None, now: datetime) -> timedelta | None:
@@ -127,7 +132,7 @@ class SelfManaged:
         if (leaf := content.leaf) is None:
             return
         if self._serving.load(pem.of_certificates([leaf.certificate]), pem.of_key(leaf.key)):
-            _log.info("Serving a certificate that is valid until %s", leaf.ends.isoformat())
+            _log.info("Serving a certificate that is valid until %(expires)s", {"expires": leaf.ends.isoformat()})
 
     async def _publish(self, trust: TrustStore, stored: Json | None, content: SecretContent) -> bool:
         if stored is None:
@@ -138,7 +143,10 @@ class SelfManaged:
         if change is None:
             return False
         await apply(self._cluster, trust.path, change)
-        _log.info("%s: published %d authorities", trust.title, len(content.trusted))
+        _log.info(
+            "%(object)s: published %(authorities)d authorities",
+            {"object": trust.title, "authorities": len(content.trusted)},
+        )
         return True
 
     def _secret(self, replaced: Json | None = None, content: SecretContent | None = None) -> Json:
@@ -160,5 +168,5 @@ class SelfManaged:
     def _warn_once(self, problem: str) -> None:
         """Log a problem once, not at every attempt."""
         if problem and problem != self._last_problem:
-            _log.warning("%s", problem)
+            _log.warning("%(problem)s", {"problem": problem})
         self._last_problem = problem

@@ -50,7 +50,7 @@ async def _gke_name(host: str) -> str | None:
                 async with session.get(f"http://{host}/computeMetadata/v1/{path}") as response:
                     parts.append((await response.text()).strip())
     except (aiohttp.ClientError, OSError) as absent:
-        _log.debug("No GKE metadata server at %s: %s", host, absent)
+        _log.debug("No GKE metadata server at %(host)s: %(error)s", {"host": host, "error": absent})
         return None
     project, location, name = parts
     return f"projects/{project}/locations/{location}/clusters/{name}"

@@ -1,8 +1,11 @@
-"""Logs as JSON lines on standard output, with fields that name the object."""
+"""Logs as JSON lines on standard output, with fields that name the object.
+
+A call names the values of its message, `log.warning("Lease %(lease)s: lost", {"lease": name})`: each is a field too.
+"""
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, TextIO
@@ -29,9 +32,10 @@ def about(**fields: str) -> Iterator[None]:
 
 
 def _add_fields(record: logging.LogRecord) -> bool:
-    for field, value in _about.get().items():
+    named = record.args if isinstance(record.args, Mapping) else {}
+    for field, value in {**_about.get(), **named}.items():
         if not hasattr(record, field):
-            setattr(record, field, value)
+            setattr(record, field, value if isinstance(value, str | int | float | None) else str(value))
     return True
 
 

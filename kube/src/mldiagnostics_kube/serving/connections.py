@@ -174,7 +174,7 @@ class ConnectionServer(web.Server):
             try:
                 accepted, (address, *_) = await loop.sock_accept(listener)
             except OSError as error:  # the client has gone, or the process has too many open files
-                _log.warning("A connection was not accepted: %s", error)
+                _log.warning("A connection was not accepted: %(error)s", {"error": error})
                 await asyncio.sleep(_ACCEPT_RETRY_S)
                 continue
             await self._wait_for_room()

@@ -46,7 +46,7 @@ class Addresses:
         try:
             await self._refresh(since)
         except ClusterError as error:
-            _log.warning("The address %s cannot be checked: %s", host, error)
+            _log.warning("The address %(host)s cannot be checked: %(error)s", {"host": host, "error": error})
             return f"could not check that {host} is the pod's address: {error.cause}; see the operator's log"
         pod = self._pods.get(uid)
         if pod is None:

@@ -77,7 +77,7 @@ class Capture:
         try:
             await self._run_unless_stopped()
         except ObjectGone as gone:
-            _log.info("The capture ends here: %s", gone)
+            _log.info("The capture ends here: %(error)s", {"error": gone})
             await self._drop()
         except Exception as error:  # noqa: BLE001 - the object gets a final status after any error
             _log.exception("The capture failed with an internal error")

@@ -72,7 +72,9 @@ class Expiry:
                         path, self._reduce, fields=f"status.phase={phase}", page=_PAGE
                     )
                 except ClusterError as error:
-                    _log.warning("Finished captures could not be listed, they are deleted later: %s", error)
+                    _log.warning(
+                        "Finished captures could not be listed, they are deleted later: %(error)s", {"error": error}
+                    )
         return finished
 
     def _reduce(self, body: Mapping[str, Any]) -> Finished:
@@ -98,7 +100,11 @@ class Expiry:
             return
         except ClusterError as error:
             _log.warning(
-                "%s/%s has expired and could not be deleted, retrying later: %s", item.namespace, item.name, error
+                "%(namespace)s/%(object)s has expired and could not be deleted, retrying later: %(error)s",
+                {"namespace": item.namespace, "object": item.name, "error": error},
             )
         else:
-            _log.info("Deleted %s/%s after its time to live of %s s", item.namespace, item.name, item.ttl_s)
+            _log.info(
+                "Deleted %(namespace)s/%(object)s after its time to live of %(seconds)s s",
+                {"namespace": item.namespace, "object": item.name, "seconds": item.ttl_s},
+            )

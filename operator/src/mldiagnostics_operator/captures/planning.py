@@ -207,7 +207,7 @@ async def _computed(pods: int, compute: Callable[[], T]) -> T:
 
 
 def _unreadable(description: str, error: ClusterError) -> CaptureRefusal:
-    _log.warning("Planning ends: %s", error)
+    _log.warning("Planning ends: %(error)s", {"error": error})
     return CaptureRefusal(
         RefusalReason.LOOKUP_REJECTED,
         f"{description}: cannot be read: {error.cause}; ask the administrator to check the operator's roles and log",

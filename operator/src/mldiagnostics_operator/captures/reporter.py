@@ -69,7 +69,7 @@ class CaptureReporter:
         if reason in self._reported_waits or len(self._reported_waits) == _MAX_WAITING_WRITES:
             return
         self._reported_waits.append(reason)
-        _log.info("Waiting, %s: %s", reason, message)
+        _log.info("Waiting, %(reason)s: %(detail)s", {"reason": reason, "detail": message})
         with suppress(ClusterError):
             status = self._builder.waiting(reason, message, now=self._clock())
             await self._writer.write(status, until=_loop_time() + _WAIT_TIMEOUT_S)
@@ -80,7 +80,7 @@ class CaptureReporter:
         try:
             await self._writer.write(status, until=_loop_time() + _INTENT_TIMEOUT_S)
         except Unavailable as error:
-            _log.warning("Waiting for the API server before the capture starts: %s", error)
+            _log.warning("Waiting for the API server before the capture starts: %(error)s", {"error": error})
             return False
         return True
 
@@ -146,7 +146,10 @@ class CaptureReporter:
         result = "succeeded" if verdict.succeeded else "failed"
         duration_s = (self._clock() - self._started).total_seconds() if self._started else None
         self._telemetry.capture_ended(result=result, reason=verdict.reason, duration_s=duration_s)
-        _log.info("The capture %s, %s: %s", result, verdict.reason, verdict.message)
+        _log.info(
+            "The capture %(phase)s, %(reason)s: %(detail)s",
+            {"phase": result, "reason": verdict.reason, "detail": verdict.message},
+        )
         event = "CaptureSucceeded" if verdict.succeeded else "CaptureFailed"
         message = f"{verdict.reason}: {verdict.message}"
         await self._writer.announce(event, message, warning=not verdict.succeeded)

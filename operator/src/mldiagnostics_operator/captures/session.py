@@ -127,7 +127,10 @@ class Session:
             try:
                 await self._drop(directory, here)
             except StoreError as error:
-                _log.warning("The files of a deleted capture in %s could not be deleted: %s", location, error)
+                _log.warning(
+                    "The files of a deleted capture in %(location)s could not be deleted: %(error)s",
+                    {"location": location, "error": error},
+                )
 
     async def _drop(self, directory: LogDirectory, stored: Sequence[PlannedTarget]) -> None:
         try:
@@ -157,4 +160,7 @@ class Session:
         except StoreError as error:
             if self._plan.delivery is not Delivery.WORKLOAD:
                 raise
-            _log.info("The operator cannot write to %s, only the pods do: %s", location, error)
+            _log.info(
+                "The operator cannot write to %(location)s, only the pods do: %(error)s",
+                {"location": location, "error": error},
+            )

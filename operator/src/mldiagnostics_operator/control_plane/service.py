@@ -84,7 +84,10 @@ async def _recall(plane: ControlPlane, missing: Iterable[RunKey], recalled: set[
         try:
             await plane.recall(key)
         except JournalUnavailable as failure:
-            _log.warning("Earlier reports of %s in %s are not known yet: %s", key.run_id, key.namespace, failure)
+            _log.warning(
+                "Earlier reports of %(run)s in %(namespace)s are not known yet: %(error)s",
+                {"run": key.run_id, "namespace": key.namespace, "error": failure},
+            )
             return
         recalled.add(key)
 

@@ -96,6 +96,9 @@ async def _write(
     except NotFound:
         return False
     except RequestRejected as rejection:
-        _log.info("The diagnosis of %s/%s is dropped: %s", meta["namespace"], meta["name"], rejection)
+        _log.info(
+            "The diagnosis of %(namespace)s/%(object)s is dropped: %(error)s",
+            {"namespace": meta["namespace"], "object": meta["name"], "error": rejection},
+        )
         return False
     return True

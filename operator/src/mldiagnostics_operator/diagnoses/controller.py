@@ -129,7 +129,10 @@ class DiagnosisController:
             result = await self._result(body)
             await conclude(self._cluster, body, result, me=self._me, clock=self._clock)
         except ClusterError as error:
-            _log.warning("The diagnosis of %s/%s could not be written: %s", meta["namespace"], meta["name"], error)
+            _log.warning(
+                "The diagnosis of %(namespace)s/%(object)s could not be written: %(error)s",
+                {"namespace": meta["namespace"], "object": meta["name"], "error": error},
+            )
 
     def note_findings(self, body: Mapping[str, Any]) -> None:
         """Note the findings of a diagnosed capture in its runs; repeats are ignored."""

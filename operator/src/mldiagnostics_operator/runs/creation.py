@@ -78,11 +78,9 @@ class RunCreation:
             return None
         if run.workload is None or run.workload.uid != workload.uid:
             _log.warning(
-                "%s %s/%s has no run: %s is that of another workload, created in the same second",
-                workload.kind.kind,
-                workload.namespace,
-                workload.name,
-                name,
+                "%(kind)s %(namespace)s/%(object)s has no run: %(run)s is that of another workload, created "
+                "in the same second",
+                {"kind": workload.kind.kind, "namespace": workload.namespace, "object": workload.name, "run": name},
             )
             self._runs.note_no_run(workload.uid)
             return None
@@ -119,11 +117,9 @@ class RunCreation:
             self._services.telemetry.control_plane.limited(key.namespace)
             if self._quota.is_first_excess(key.namespace, now_s):
                 _log.warning(
-                    "Namespace %s has %d unfinished reported runs or %d new ones within an hour; others get no MLRun",
-                    key.namespace,
-                    MAX_UNFINISHED,
-                    MAX_CREATED,
-                    extra={"namespace": key.namespace},
+                    "Namespace %(namespace)s has %(unfinished)d unfinished reported runs or %(created_within_hour)d "
+                    "new ones within an hour; others get no MLRun",
+                    {"namespace": key.namespace, "unfinished": MAX_UNFINISHED, "created_within_hour": MAX_CREATED},
                 )
             return None
         self._quota.note_created(key.namespace, now_s)

@@ -43,7 +43,7 @@ class RunEventHandlers:
         try:
             newer = Run.of(body)
         except ValueError as error:
-            _log.warning("A run cannot be read and is ignored: %s", error)
+            _log.warning("A run cannot be read and is ignored: %(error)s", {"error": error})
             return
         run = self._runs.get(newer.key)
         if run is not None and run.meta.uid == newer.meta.uid:

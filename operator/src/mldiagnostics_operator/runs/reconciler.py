@@ -84,7 +84,7 @@ class RunReconciler:
             try:
                 await self.reconcile(key)
             except (Conflict, Unavailable) as error:
-                _log.debug("run %s: reconciled again: %s", key.title, error)
+                _log.debug("run %(run)s: reconciled again: %(error)s", {"run": key.title, "error": error})
                 self.queue.add_after(key, RETRY_S)
             except (ClusterError, ValueError) as error:
                 level = logging.DEBUG if isinstance(error, NamespaceTerminating) else logging.WARNING

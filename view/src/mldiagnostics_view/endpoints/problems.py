@@ -61,7 +61,7 @@ async def problems(
             raise
         return problem_response(_status_of(error), str(error))
     except Exception:  # noqa: BLE001 - a page needs an answer
-        _log.exception("request failed path=%s", request.path)
+        _log.exception("request failed path=%(path)s", {"path": request.path})
         return problem_response(
             HTTPStatus.INTERNAL_SERVER_ERROR, "The server failed; its output has the reason. Reload the page."
         )

@@ -75,7 +75,7 @@ class CrashGuard:
             try:
                 await self._count(meta, plans)
             except RequestRejected as error:
-                _log.warning("The first plan could not be counted: %s", error)
+                _log.warning("The first plan could not be counted: %(error)s", {"error": error})
         return plans
 
     async def _count(self, meta: ObjectMeta, plans: int | None) -> None:

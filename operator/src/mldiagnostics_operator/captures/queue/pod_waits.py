@@ -122,7 +122,7 @@ class _PodWatch:
                     if event["type"] != "BOOKMARK":
                         self._wake()
             except ClusterError as error:
-                _log.warning("Waits for pods fall back to polling: %s", error)
+                _log.warning("Waits for pods fall back to polling: %(error)s", {"error": error})
             await asyncio.sleep(_RETRY_S)
 
     def _wake(self) -> None:

@@ -128,7 +128,7 @@ class ControlPlane:
                     ports[PEER] = await stack.enter_async_context(server.serving(config.peer_port, None))
                 self.port.set_result(port)
                 self.peer_port.set_result(ports.get(PEER))
-                _log.info("The control-plane API is served on port %d", port, extra={"port": port})
+                _log.info("The control-plane API is served on port %(port)d", {"port": port})
                 if config.control_plane_service and config.pod_ip:
                     endpoint = EndpointSlice(
                         self._cluster,

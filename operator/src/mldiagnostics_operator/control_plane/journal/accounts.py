@@ -124,7 +124,7 @@ class Accounts:
             return
         except (MLDiagnosticsError, OSError) as error:
             self._journals.pop(key, None)
-            _log.warning("The goodput of a run is not computed: %s", error, extra={"run": key.run_id})
+            _log.warning("The goodput of run %(run)s is not computed: %(error)s", {"run": key.run_id, "error": error})
             return
         if finished:
             self._journals.pop(key, None)

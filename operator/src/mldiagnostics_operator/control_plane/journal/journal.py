@@ -198,7 +198,7 @@ class Journal:
         if bool(error) != self._faulty:
             self._faulty = bool(error)
             if error:
-                _log.warning("Reports are not persisted and not acknowledged: %s", error)
+                _log.warning("Reports are not persisted and not acknowledged: %(error)s", {"error": error})
             else:
                 _log.info("Reports are persisted again")
 
@@ -214,7 +214,9 @@ class Journal:
         except NotStored:
             return
         except ValueError as error:
-            _log.warning("%s: the journal is ignored: %s", directory.location, error)
+            _log.warning(
+                "%(location)s: the journal is ignored: %(error)s", {"location": directory.location, "error": error}
+            )
         events: dict[str, int] = {}
         for entry in await directory.list(layout.RECORDS_DIR):
             segment = layout.record_segment(entry.key)

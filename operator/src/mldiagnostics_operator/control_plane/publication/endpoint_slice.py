@@ -84,7 +84,9 @@ class EndpointSlice:
                 return
             body["metadata"]["resourceVersion"] = present["metadata"]["resourceVersion"]
             await self._cluster.replace(self._path, body)
-        _log.info("Service %s leads to this pod, %s", self._service, self._address)
+        _log.info(
+            "Service %(service)s leads to this pod, %(address)s", {"service": self._service, "address": self._address}
+        )
 
     async def _withdraw(self) -> None:
         """Empty the slice if it leads here, also after a write whose answer was not read."""

@@ -166,13 +166,13 @@ class _MountedPublication:
             change = self._trust.publish(await self._cluster.get(self._trust.path), self._authorities())
             if change is not None:
                 await apply(self._cluster, self._trust.path, change)
-                _log.info("%s: published %s", self._trust.title, self._trust.url)
+                _log.info("%(object)s: published %(url)s", {"object": self._trust.title, "url": self._trust.url})
         except NotFound:
             problem = f"{self._trust.title}: not found; {self._trust.if_missing}"
         except (ClusterError, OSError, ValueError) as fault:
             problem = f"{self._trust.title}: not published, it is retried: {fault}"
         if problem and problem != self._last_problem:
-            _log.warning("%s", problem)
+            _log.warning("%(problem)s", {"problem": problem})
         self._last_problem = problem
 
     def _authorities(self) -> tuple[x509.Certificate, ...]:

@@ -124,7 +124,9 @@ class RunDeletions:
         except NotFound:
             return
         except (ClusterError, ValueError) as error:
-            _log.warning("The files of run %s cannot be deleted with it: %s", key.title, error)
+            _log.warning(
+                "The files of run %(run)s cannot be deleted with it: %(error)s", {"run": key.title, "error": error}
+            )
         finally:
             self._queued.discard(key)
 
@@ -169,7 +171,7 @@ class RunDeletions:
             return _kept(f"no record there names this run and its namespace, or one names another: {error}")
         except ValueError as error:
             return _kept(str(error))
-        _log.info("Deleted the files of run %s: %s", run.key.title, done)
+        _log.info("Deleted the files of run %(run)s: %(result)s", {"run": run.key.title, "result": done})
         return Announcement("ArtifactsDeleted", f"Deleted {', '.join(done)}" if done else "The run has no files")
 
     async def _try_to_delete(self, run: Run) -> list[str]:
@@ -177,7 +179,10 @@ class RunDeletions:
             try:
                 return await self._artifacts.delete(run)
             except StoreError as error:
-                _log.info("The files of run %s are deleted again in %g s: %s", run.key.title, pause_s, error)
+                _log.info(
+                    "The files of run %(run)s are deleted again in %(seconds)g s: %(error)s",
+                    {"run": run.key.title, "seconds": pause_s, "error": error},
+                )
             await asyncio.sleep(pause_s)
         return await self._artifacts.delete(run)
 

@@ -66,7 +66,7 @@ class RunExpiry:
             try:
                 await self.sweep()
             except ClusterError as error:
-                _log.warning("Ended runs could not be listed, they are deleted later: %s", error)
+                _log.warning("Ended runs could not be listed, they are deleted later: %(error)s", {"error": error})
             await asyncio.sleep(SWEEP_S)
 
     async def sweep(self) -> None:
@@ -87,10 +87,13 @@ class RunExpiry:
             return
         except ClusterError as error:
             _log.warning(
-                "Run %s/%s has expired and could not be deleted, retrying later: %s", run.namespace, run.name, error
+                "Run %(namespace)s/%(object)s has expired and could not be deleted, retrying later: %(error)s",
+                {"namespace": run.namespace, "object": run.name, "error": error},
             )
         else:
-            _log.info("Deleted the ended run %s/%s", run.namespace, run.name)
+            _log.info(
+                "Deleted the ended run %(namespace)s/%(object)s", {"namespace": run.namespace, "object": run.name}
+            )
 
     def _reduce(self, body: Mapping[str, Any]) -> EndedRun | None:
         """Return the facts of an ended run; None without its end, or if it is deleted."""

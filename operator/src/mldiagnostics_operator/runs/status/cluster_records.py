@@ -89,7 +89,10 @@ class ClusterRecords:
             content = orjson.dumps(merged_record(await _earlier(directory), record))
             await directory.put(_KEY, content, replaces=lambda _: True)
         except (StoreError, OSError, ValueError) as error:
-            _log.warning("Start-up and causes of run %s are not in its files: %s", run.key.title, error)
+            _log.warning(
+                "Start-up and causes of run %(run)s are not in its files: %(error)s",
+                {"run": run.key.title, "error": error},
+            )
 
 
 async def _earlier(directory: LogDirectory) -> Mapping[str, Any]:

@@ -79,7 +79,7 @@ class InputReader:
             try:
                 observed = await self._identities.read(kind, run.meta.namespace, reference.name)
             except ClusterError as error:
-                _log.debug("The workload of %s cannot be read: %s", run.key.title, error)
+                _log.debug("The workload of %(run)s cannot be read: %(error)s", {"run": run.key.title, "error": error})
                 return
             run.gone = observed is None or observed.uid != (reference.uid or observed.uid)
             run.observed = run.observed if run.gone else observed

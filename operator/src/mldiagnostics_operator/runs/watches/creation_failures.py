@@ -77,7 +77,10 @@ class CreationFailures:
                 try:
                     await self._read(namespace, runs)
                 except ClusterError as error:
-                    _log.warning("The events of namespace %s cannot be read: %s", namespace, error)
+                    _log.warning(
+                        "The events of namespace %(namespace)s cannot be read: %(error)s",
+                        {"namespace": namespace, "error": error},
+                    )
                 await asyncio.sleep(NAMESPACE_S)
             await asyncio.sleep(PAUSE_S)
 

@@ -114,7 +114,10 @@ class PodExamination:
             if await self._find_evidence(key[0], run, ended):
                 self._changed(key)
         except ClusterError as error:
-            _log.warning("Nodes and events of pods that ended in namespace %s cannot be read: %s", key[0], error)
+            _log.warning(
+                "Nodes and events of pods that ended in namespace %(namespace)s cannot be read: %(error)s",
+                {"namespace": key[0], "error": error},
+            )
 
     async def _read_pulls(self, key: LabelKey) -> None:
         """Read the end of the pulls of the pods that started last."""
@@ -130,7 +133,10 @@ class PodExamination:
                 fields = f"involvedObject.uid={pod.uid},reason=Pulled"
                 times = await self._cluster.items(path, event_time, fields=fields, most=MAX_EVENTS)
             except ClusterError as error:
-                _log.warning("The events of pods in namespace %s cannot be read: %s", key[0], error)
+                _log.warning(
+                    "The events of pods in namespace %(namespace)s cannot be read: %(error)s",
+                    {"namespace": key[0], "error": error},
+                )
             run.pulls[pod.uid] = max(times, default=None)
         self._changed(key)
 

@@ -70,7 +70,10 @@ class QueueWatches:
     def follow(self, namespaces: Collection[str]) -> None:
         """Follow the Workloads of exactly these namespaces."""
         if len(namespaces) > MAX_NAMESPACES and not self._is_full:
-            _log.warning("Queues of %d namespaces have runs, %d are watched", len(namespaces), MAX_NAMESPACES)
+            _log.warning(
+                "Queues of %(namespaces)d namespaces have runs, %(watched)d are watched",
+                {"namespaces": len(namespaces), "watched": MAX_NAMESPACES},
+            )
         self._is_full = len(namespaces) > MAX_NAMESPACES
         wanted = frozenset(sorted(namespaces)[:MAX_NAMESPACES])
         if wanted != self._wanted:

@@ -84,9 +84,9 @@ class RunWatch:
             self._telemetry.runs.missing(missing=absent)
             if absent and not logged:
                 _log.warning(
-                    "The custom resource %s is not served to the operator: no run is recorded, captures go on; "
-                    "apply crds/, or install the chart's CRDs and roles",
-                    RUNS.definition_name,
+                    "The custom resource %(resource)s is not served to the operator: no run is recorded, captures go "
+                    "on; apply crds/, or install the chart's CRDs and roles",
+                    {"resource": RUNS.definition_name},
                 )
                 logged = True
             await asyncio.sleep(CHECK_S)

@@ -67,7 +67,10 @@ class SessionFiles:
         except StoreNotFound:
             return []
         except (MLDiagnosticsError, ValueError) as error:
-            _log.info("The profiles of run %s in %s cannot be listed: %s", run_id, namespace, error)
+            _log.info(
+                "The profiles of run %(run)s in %(namespace)s cannot be listed: %(error)s",
+                {"run": run_id, "namespace": namespace, "error": error},
+            )
             return []
         return adopted_sessions([(entry.key, entry.modified) for entry in entries], str(directory))
 

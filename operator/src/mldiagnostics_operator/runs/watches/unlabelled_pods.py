@@ -126,10 +126,9 @@ class UnlabelledPods:
         crowded = len(self._selections) >= MAX_WATCHES
         if crowded and not self._is_full:
             _log.warning(
-                "more than %d runs have pods without the label %s; start-up and causes of the others are not "
-                "recorded: install the webhook",
-                MAX_WATCHES,
-                RUN_LABEL,
+                "more than %(watched)d runs have pods without the label %(label)s; start-up and causes of the others "
+                "are not recorded: install the webhook",
+                {"watched": MAX_WATCHES, "label": RUN_LABEL},
             )
         self._is_full = crowded
         return crowded

@@ -154,10 +154,9 @@ class WorkloadWatches:
         if len(labelled) > MAX_NAMESPACES and not self._too_many_logged:
             self._too_many_logged = True
             _log.warning(
-                "%d namespaces have the label %s, %d of them are watched; label the workloads in the others",
-                len(labelled),
-                _OPTED_IN,
-                MAX_NAMESPACES,
+                "%(namespaces)d namespaces have the label %(label)s, %(watched)d of them are watched; "
+                "label the workloads in the others",
+                {"namespaces": len(labelled), "label": _OPTED_IN, "watched": MAX_NAMESPACES},
             )
         return set(labelled[:MAX_NAMESPACES])
 
