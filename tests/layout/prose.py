@@ -67,6 +67,8 @@ _NOT_IMPERATIVE = re.compile(
     r"(?:The|A|An|This|That|These|Those|Whether|What|Who|Whom|Whose|Where|When|Why|How|If|As|It|Its|One|Each|Every|All"
     r"|Any|Some|No|Not|Nothing|Everything|In|On|At|For|Of|From|To|With|By|Same|Like|So|Here|There|\W.*)$"
 )
+_NOT_NAMED = re.compile(r"(?:How many|How much|So many|Until|Those|The same)\b")
+"""Beginnings of docstrings that do not name the value."""
 _CODE = re.compile(r"`+[^`\n]*`+|https?://\S+|“[^”\n]*”")
 _FENCE = re.compile(r"^(\s*)(```|~~~)")
 DOCUMENTS = {".md", ".txt", ".tpl", ".yaml", ".toml"}
@@ -109,7 +111,10 @@ def check_python(source: str, *, first_lines: bool, private_locals: bool) -> Ite
         first_lines: Check the first lines of docstrings too.
         private_locals: Check the names of `PRIVATE_LOCALS` too.
     """
-    docstrings = dict(_docstrings(ast.parse(source))) if first_lines else {}
+    docstrings = {}
+    if first_lines:
+        tree = ast.parse(source)
+        docstrings = dict((*_attributes(tree), *_docstrings(tree)))
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         line = token.start[0]
         if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and " " in token.string):
@@ -136,6 +141,14 @@ def _docstrings(tree: ast.Module) -> Iterator[tuple[int, tuple[str, str]]]:
             yield line, (first, f"at most {FIRST_LINE_WIDTH} characters in a docstring's first line")
         elif _is_function(node) and not _is_imperative(first.split()[0]):
             yield line, (first, "start with an imperative: 'Return …', 'Yield …', 'Check …'")
+
+
+def _attributes(tree: ast.Module) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Yield the docstrings that begin without the thing that they describe."""
+    for node in ast.walk(tree):
+        text = node.value.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) else ""
+        if isinstance(text, str) and _NOT_NAMED.match(text):
+            yield node.lineno, (text.splitlines()[0], "name the thing: 'Number of …', 'Limit of …'")
 
 
 def _is_function(node: ast.AST) -> bool:

@@ -39,7 +39,8 @@ def test_code_blocks_of_a_document_are_not_prose() -> None:
     "source",
     [
         "def f():\n    '''The path.'''", "def f():\n    '''Returns the path.'''", "def f():\n    '''Whether it is.'''",
-        f"'''{'x ' * 41}'''", "told = 1", "def was_asked(): ...", "found = 1", "raise ValueError('x is no path')",
+        f"'''{'x ' * 41}'''", "class A:\n    n: int\n    '''How many there are.'''", "told = 1",
+        "def was_asked(): ...", "found = 1", "raise ValueError('x is no path')",
         "raise ValueError(f'{x} is no path')", "pass  # in vain",
     ],
 )  # fmt: skip
@@ -51,7 +52,7 @@ def test_forbidden_code_is_found(source: str) -> None:
     "source",
     [
         "def f():\n    '''Return the path.'''", "class A:\n    @property\n    def f(self):\n        '''The path.'''",
-        "found_pods = 1", "raise ValueError('x: not a path')",
+        "class A:\n    n: int\n    '''Number of pods.'''", "found_pods = 1", "raise ValueError('x: not a path')",
     ],
 )  # fmt: skip
 def test_plain_code_passes(source: str) -> None:

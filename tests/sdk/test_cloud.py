@@ -45,7 +45,7 @@ def test_arguments_of_the_program_win(tmp_path: Path) -> None:
     assert (cloud.project(), cloud.region()) == ("said", "us-central1")
 
 
-def test_then_the_environment_then_gcloud(tmp_path: Path) -> None:
+def test_the_environment_has_precedence_over_gcloud(tmp_path: Path) -> None:
     env = gcloud(tmp_path)
     assert CloudEnvironment(env={**env, "GOOGLE_CLOUD_PROJECT": "from-env"}).project() == "from-env"
     assert (CloudEnvironment(env=env).project(), CloudEnvironment(env=env).region()) == ("from-gcloud", "us-west1")

@@ -78,7 +78,7 @@ def left_by(body: str, package: str, folder: Path) -> tuple[Programs, RunRow]:
 
 
 @pytest.mark.parametrize("package", FORMS)
-def test_metrics(package: str, tmp_path: Path) -> None:
+def test_a_program_of_the_peer_records_its_metrics(package: str, tmp_path: Path) -> None:
     programs, row = left_by(METRICS, package, tmp_path)
     found = [
         (record.name, record.step, dict(record.labels), record.unit)
@@ -91,7 +91,7 @@ def test_metrics(package: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("package", FORMS)
-def test_configurations(package: str, tmp_path: Path) -> None:
+def test_a_program_of_the_peer_records_its_configurations(package: str, tmp_path: Path) -> None:
     _, row = left_by(CONFIGS, package, tmp_path)
     user = {"epochs": 20, "batch_size": 64, "optimizer": {"name": "adam", "lr": 1e-3}}
     assert row.configs["user"] == user
@@ -99,7 +99,7 @@ def test_configurations(package: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", PROFILES)
-def test_profiles(form: str, tmp_path: Path) -> None:
+def test_a_program_of_the_peer_records_a_profile(form: str, tmp_path: Path) -> None:
     programs, row = left_by(PROFILES[form], FORMS[0], tmp_path)
     [trace] = (tmp_path / "storage" / row.run_id / "plugins/profile").glob("*/*.xplane.pb")
     assert b"train_step" in trace.read_bytes()

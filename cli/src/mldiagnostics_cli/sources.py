@@ -23,7 +23,7 @@ __all__ = ["check_root", "find", "is_directory", "is_on_volume", "several"]
 
 _VOLUME = "volume://"
 _SHOWN = 5
-"""So many of the possible runs are named in a message."""
+"""Number of possible runs that a message names."""
 _ID_LENGTH, _ID_SHOWN = 64, 16
 
 

@@ -90,4 +90,4 @@ GOODPUT_UNITS = {
 """Units of the metrics of `mldiagnostics.goodput`, except plain numbers."""
 
 UNITS: dict[str, str] = {**{metric.value: unit for metric, unit in METRIC_UNITS.items()}, **GOODPUT_UNITS}
-"""The same by plain name."""
+"""Units of all metrics by plain name."""

@@ -176,7 +176,7 @@ def test_the_peers_six_fields_are_accepted() -> None:
     ("trigger", "duration_ms"),
     [({}, 2000), ({"durationSeconds": 3}, 3000), ({"durationMilliseconds": 250}, 250)],
 )
-def test_durations(trigger: dict[str, Any], duration_ms: int) -> None:
+def test_a_duration_is_read_in_milliseconds_with_a_default(trigger: dict[str, Any], duration_ms: int) -> None:
     assert accepted(podName="a", **trigger).duration_ms == duration_ms
 
 

@@ -27,7 +27,7 @@ TEN = 1_795_255_200_000_000  # 2026-11-21T10:00:00Z
         "1795255200",
     ],
 )
-def test_moments(text: str) -> None:
+def test_a_moment_is_read_from_each_form(text: str) -> None:
     assert moment(text) == TEN
 
 

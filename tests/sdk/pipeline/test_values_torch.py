@@ -38,7 +38,7 @@ print(json.dumps({
 """
 
 
-def test_tensors() -> None:
+def test_tensors_are_recorded_as_they_were_at_the_call() -> None:
     try:
         python = environments.interpreter("torch")
     except environments.Unavailable as error:

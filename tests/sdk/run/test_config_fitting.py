@@ -15,7 +15,7 @@ VALUES = st.one_of(st.integers(), st.text(max_size=1500), st.lists(st.floats(all
 
 
 @given(st.dictionaries(st.text(max_size=8), VALUES, max_size=8))
-def test_they_fit_and_lose_only_what_is_named(user: dict[str, Any]) -> None:
+def test_property_configurations_fit_the_limit_and_name_each_value_that_is_left_out(user: dict[str, Any]) -> None:
     configs = {"software": {"framework": "JAX"}, "user": user}
     fitting, left_out = fitting_configs(configs, max_bytes=LIMIT)
     assert keep(fitting, max_bytes=sys.maxsize)[1] <= LIMIT

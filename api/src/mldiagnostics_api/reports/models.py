@@ -195,7 +195,7 @@ class Answer(Model):
     persisted_sequence: Annotated[int, Field(ge=0)]
     """Reports of the incarnation up to this number are persisted."""
     persisted_events: Annotated[int, Field(ge=0)]
-    """So many goodput events of the incarnation are persisted; send the following ones."""
+    """Number of persisted goodput events of the incarnation; send the following ones."""
     interval_seconds: Annotated[int, Field(ge=1)] = INTERVAL_S
     """When to send the next report."""
     accepts_events: bool = True

@@ -305,7 +305,7 @@ class CaptureFinding(Model):
     cost_seconds: Annotated[float, Field(ge=0)] | None = None
     """Seconds of each step that the job loses."""
     cost_percent: Annotated[float, Field(ge=0)] | None = None
-    """The same as a percentage of the step."""
+    """`costSeconds` as a percentage of the step."""
     targets: Annotated[list[FindingTarget], Field(max_length=8)] | None = None
     """Targets that it is about, at most 8, by the names that the operator knows."""
     run_id: Annotated[str, Field(max_length=128)] | None = None

@@ -106,7 +106,7 @@ class ObjectMeta(Model):
     creation_timestamp: AwareDatetime | None = None
     deletion_timestamp: AwareDatetime | None = None
     annotations: Annotated[dict[str, str], BeforeValidator(_own_annotations)] = Field(default_factory=dict)
-    """Those that are read; the others may have 256 KiB, and objects stay in memory."""
+    """Annotations that the operator reads; all of them may have 256 KiB, and objects stay in memory."""
 
 
 def read_object(model: type[T], body: Mapping[str, Any]) -> T:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["find_session", "find_sessions", "log_directory", "opened"]
 
 _SHOWN = 5
-"""So many of the sessions are named in a message."""
+"""Number of sessions that a message names."""
 
 
 @contextmanager

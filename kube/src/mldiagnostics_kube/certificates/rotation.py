@@ -41,7 +41,7 @@ class RotationRules:
     settle: timedelta = timedelta(seconds=30)
     """From the publication of an authority to its first signature; API servers usually know it within a second."""
     overlap: timedelta = timedelta()
-    """The same while a leaf of an earlier authority is in service, if that is longer; less than `leaf_ahead`."""
+    """Lead of an authority while a leaf of an earlier one is in service, if longer; less than `leaf_ahead`."""
 
 
 def decide(

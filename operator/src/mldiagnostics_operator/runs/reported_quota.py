@@ -1,4 +1,4 @@
-"""How many objects reports may create in each namespace; pure."""
+"""Limits of the objects that reports create in each namespace; pure."""
 
 from __future__ import annotations
 

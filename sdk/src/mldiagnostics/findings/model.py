@@ -65,7 +65,7 @@ class Finding:
     cost_s: float = 0.0
     """Seconds of each step that the job loses by it."""
     cost_share: float = 0.0
-    """The same as a share of the step, 0 to 1."""
+    """`cost_s` as a share of the step, 0 to 1."""
     evidence: tuple[Figure, ...] = ()
 
     def to_json(self) -> dict[str, Any]:

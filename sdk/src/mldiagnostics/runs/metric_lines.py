@@ -61,8 +61,10 @@ class MetricLines:
 
     def __init__(self, names: Collection[str] | None) -> None:
         self.bad_lines = 0
-        """How many lines could not be read so far: broken, or of a later schema. Lines of other metrics that start
-        as the SDK starts them are not looked at."""
+        """Number of unreadable lines so far: broken, or of a later schema.
+
+        Lines of other metrics that start as the SDK starts them are not parsed.
+        """
         self._names = None if names is None else frozenset(names)
         quoted = [] if names is None else [json.dumps(name).encode() for name in self._names or ()]
         self._marks = (_METRIC,) if names is None else tuple(b'"name":' + name + b',"rank":' for name in quoted)

@@ -31,7 +31,7 @@ class MetricRow:
     labels: tuple[str, ...]
     """Names of its labels."""
     count: int
-    """How many points all ranks have recorded."""
+    """Number of points that all ranks have recorded."""
     first_t: float
     """Time of the first point, in Unix seconds."""
     last_t: float

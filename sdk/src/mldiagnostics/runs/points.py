@@ -113,7 +113,7 @@ class PointSampler:
         self._last = PointColumns()
         self._stretch = 1
         self.count = 0
-        """How many points were added."""
+        """Number of added points."""
 
     @property
     def first_t(self) -> float:

@@ -39,9 +39,9 @@ class RunRow:
     attempt: int | None = None
     """Number of the last attempt, from 0."""
     world_size: int | None = None
-    """How many ranks the run has."""
+    """Number of ranks of the run."""
     hosts: int | None = None
-    """How many hosts report in the last attempt."""
+    """Number of hosts that report in the last attempt."""
     host: str = ""
     """Host of the process that leads."""
     step: int | None = None

@@ -43,7 +43,7 @@ class MetricSeries:
     """Values; NaN and infinities are kept."""
     attempt: Sequence[int]
     count: int
-    """How many points were recorded; the columns may hold fewer."""
+    """Number of recorded points; the columns may hold fewer."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the curve as JSON; a number that is not finite is a name such as `"NaN"`."""
@@ -125,12 +125,12 @@ class SeriesReader:
 
     @property
     def bad_lines(self) -> int:
-        """How many lines could not be read and are left out: broken, or of a later schema."""
+        """Number of lines that are left out: broken, or of a later schema."""
         return self._lines.bad_lines
 
     @property
     def bytes_read(self) -> int:
-        """How many bytes were read so far."""
+        """Number of bytes that were read so far."""
         return self._records.bytes_read
 
     def read(self) -> list[MetricSeries]:

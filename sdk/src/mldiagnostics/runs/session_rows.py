@@ -57,7 +57,7 @@ class SessionRow:
     object: str | None
     """`<namespace>/<name>` of the object that asked for the capture."""
     targets: dict[str, int] | None
-    """How many targets of the capture are in each state, such as `Captured`."""
+    """Number of targets of the capture in each state, such as `Captured`."""
     url: str
     """Directory of the session: a path or URL."""
     skew_ms: float | None = None

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from mldiagnostics.pipeline.records import Record
     from mldiagnostics.spool.directory import SpoolDirectory
 
-MAX_SPOOL_BYTES = 64 * 1024 * 1024
-"""Size limit of the records that wait for a destination; further ones are dropped and counted."""
+MAX_WAITING_BYTES = 64 * 1024 * 1024
+"""Limit of the records that wait for a destination; further ones are dropped and counted."""
 
 _RETRY_S = 5.0
 
 
-def spooled(maker: SinkMaker, destination: str, *, max_bytes: int = MAX_SPOOL_BYTES) -> SinkMaker:
+def spooled(maker: SinkMaker, destination: str, *, max_bytes: int = MAX_WAITING_BYTES) -> SinkMaker:
     """Return a maker of the same sinks with a spool: an outage drops no records.
 
     A record counts as delivered when the sink's `write` returns. A process that is killed while it sends spooled

@@ -26,10 +26,10 @@ MAX_AGE_S = 30 * 24 * 3600.0
 """How long the spool keeps files that no process uploads."""
 
 RETRY_CREDENTIALS_S = 60.0
-"""How long missing credentials count as missing: a new search can take 10 s."""
+"""Time for which missing credentials count as missing: a new search can take 10 s."""
 
 MAX_NAMES = 100
-"""How many session names are tried for a trace whose own name is taken."""
+"""Number of session names that are tried for a trace whose own name is taken."""
 
 _MAX_READABLE = 60
 

@@ -52,7 +52,7 @@ class SpoolDirectory:
         self.files = path / FILES
         self.description = description
         self.capacity_bytes = capacity_bytes
-        """How many bytes it may hold."""
+        """Limit of its size in bytes."""
         self._lock = lock
         _held.add(self)
 

@@ -52,13 +52,13 @@ _OWNERS = _words("""
 """Words before `token` that make it a secret."""
 
 _SERVICES = _OWNERS - {"id", "user", "project", "host", "read", "write", "identity", "db", "app", "google", "session"}
-"""Those that also make `key` a secret; `user_key` and `id_key` are columns of data sets."""
+"""Words that also make `key` a secret; `user_key` and `id_key` are columns of data sets."""
 
 _ACCOUNTS = _SERVICES | _words("""
     amqp database db email ftp imap kafka keystore ldap mail mongo mongodb mssql mysql pg postgres postgresql proxy
     rabbitmq redis root smtp sql ssh truststore user username
 """)
-"""Those that make `pass` a secret, unlike `forward_pass`."""
+"""Words that make `pass` a secret, unlike `forward_pass`."""
 
 _VOCABULARY = _words("""
     added additional assistant audio begin blank bos boi box call chat class cls code decoder delimiter document

@@ -25,7 +25,7 @@ def test_a_job_start_after_a_recorded_end_begins_another_run() -> None:
     assert job_history.of(micros(200), "2").started == micros(50)
 
 
-def test_it_is_the_same_run_if_it_goes_on_where_it_had_come_to() -> None:
+def test_a_job_that_continues_at_its_last_step_is_the_same_run() -> None:
     job_history = history("job@0 0..2@0+10 end@30 job@50")
     assert job_history.runs(micros(55)) == ["1", "2"]
     history("3..4@60+10", into=job_history)

@@ -39,12 +39,12 @@ def test_a_seed_script_needs_no_flush(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(read_payloads("job", "goodput_job")) == 6
 
 
-def test_nor_does_one_whose_recorder_is_gone(tmp_path: Path) -> None:
+def test_a_log_whose_recorder_is_gone_needs_no_flush(tmp_path: Path) -> None:
     record(tmp_path / "log")
     assert GoodputCalculator("job", "goodput_job", cache_dir=tmp_path).get_job_goodput()[2] == 2
 
 
-def test_nor_does_one_that_writes_to_a_bucket(gcs_bucket: str, tmp_path: Path) -> None:
+def test_a_log_in_a_bucket_needs_no_flush(gcs_bucket: str, tmp_path: Path) -> None:
     recorder = record(f"gs://{gcs_bucket}/log")
     assert GoodputCalculator("job", "goodput_job", cache_dir=tmp_path).get_job_goodput()[2] == 2
     recorder.close()

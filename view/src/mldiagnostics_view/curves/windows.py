@@ -41,7 +41,7 @@ class Window:
 
 
 class Nonfinite(NamedTuple):
-    """How many values are not finite."""
+    """Numbers of values that are not finite."""
 
     nan: int = 0
     plus: int = 0

@@ -41,7 +41,7 @@ class FileSource(ListedSource):
         self._listed_at = float("-inf")
         self._listing: asyncio.Task[None] | None = None
         self._first_due: float | None = None
-        """Until when requests wait for the first list, in seconds of the loop's clock."""
+        """Time until which requests wait for the first list, in seconds of the loop's clock."""
         self._problem = ""
         self._broken: frozenset[str] = frozenset()
         """Directories whose run.json cannot be read."""

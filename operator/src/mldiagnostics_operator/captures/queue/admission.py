@@ -37,7 +37,7 @@ class CaptureClaim:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """How many captures may be in flight at once; both are at least 1."""
+    """Limits of the captures in flight; both are at least 1."""
 
     per_namespace: int
     total: int

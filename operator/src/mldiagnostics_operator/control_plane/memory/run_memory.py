@@ -96,7 +96,7 @@ class RunMemory:
 
     @property
     def event_room(self) -> int:
-        """How many more goodput events the run may have."""
+        """Number of goodput events that the run may still have."""
         return max(0, MAX_EVENTS_OF_RUN - sum(each.known for each in self._logs.values()))
 
     def known_events(self, incarnation: str) -> int:

@@ -42,7 +42,7 @@ class FoldState:
         """Start of the open load."""
         self.load_seen = NEVER
         self.quiet = NEVER
-        """Until then a step may be a duplicate from the attempt before."""
+        """End of the time in which a step may be a duplicate from the attempt before."""
         self.floor = 0
         """Place of the first step since the last job start: no duplicates are searched before it."""
         self.over = False

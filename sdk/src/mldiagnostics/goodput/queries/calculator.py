@@ -108,7 +108,7 @@ class GoodputCalculator(GoodputExclusion):
     @property
     @serialized
     def ignored(self) -> dict[str, int]:
-        """How many entries of the log were ignored, by reason."""
+        """Number of ignored entries of the log, by reason."""
         return self._queries.ignored(self._now())
 
     @property
