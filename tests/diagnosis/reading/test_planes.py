@@ -16,7 +16,7 @@ from support.traces import TracedEvent as Event
 from support.traces import xspace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 STEP_MS, STEPS = 40.0, 12
 
@@ -72,6 +72,88 @@ def test_a_trace_of_an_accelerator_has_the_same_phases(plane: str, line: str, pl
     summary = summary_of(trace)
     assert summary.platform == platform
     assert phases(summary) == {"input": 10.0, "host": 3.0, "compute": 9.0, "collective": 18.0}
+
+
+AHEAD = 2
+"""Steps that a host launches before its device executes the first of them."""
+
+
+def launching_ahead(event: Callable[[int], Event]) -> list[Event]:
+    """Return a training loop whose steps take little time, as the device is busy with earlier ones."""
+    marks = [Event("s", n * STEP_MS, 39.5, {"step_num": 7 + n}) for n in range(STEPS)]
+    return [each for n in range(STEPS) for each in (marks[n], event(n))]
+
+
+def executed_later(**stats: Any) -> list[Event]:
+    """Return a reduction per step; the device executes it `AHEAD` steps after its launch."""
+    later = AHEAD * STEP_MS + 20
+    return [
+        Event("all-reduce.2", n * STEP_MS + later, 18.0, {name: value + n for name, value in stats.items()})
+        for n in range(STEPS)
+    ]
+
+
+def test_a_gpu_executes_the_steps_that_its_driver_launched_before() -> None:
+    launches = launching_ahead(
+        lambda n: Event("cuLaunchKernelEx", n * STEP_MS + 1, 0.1, {"correlation_id": 50 + n, "hlo_op": "all-reduce.2"})
+    )
+    planes = {"/host:CPU": {"python": launches}, "/device:GPU:0": {"Stream #7": executed_later(correlation_id=50)}}
+    summary = summary_of(xspace(planes))
+    assert summary.steps
+    assert (summary.platform, summary.steps.numbers) == ("gpu", (*range(8, 7 + STEPS),))
+
+
+def test_the_executions_of_a_tpu_have_their_numbers_and_programs_in_a_line_of_their_own() -> None:
+    host = {
+        "python": launching_ahead(lambda n: Event("PjitFunction(train)", n * STEP_MS + 1, 0.1)),
+        "main/7": [Event("DoEnqueueProgram", n * STEP_MS + 2, 0.1, {"run_id": 300 + n}) for n in range(STEPS)],
+        "futex": [
+            Event("CompleteCallbacks", (n + AHEAD) * STEP_MS + 38, 0.1, {"run_id": 300 + n}) for n in range(STEPS)
+        ],
+    }
+    modules = [
+        Event("jit_train(17342868964687645945)", (n + AHEAD) * STEP_MS, 39.0, {"run_id": 300 + n}) for n in range(STEPS)
+    ]
+    device = {"XLA Ops": executed_later(), "XLA Modules": modules}
+    summary = summary_of(xspace({"/device:TPU:0": device, "/host:CPU": host}))
+    assert summary.steps
+    assert summary.steps.numbers == (*range(8, 7 + STEPS),)
+    of_cpu = summary_of(xspace({"/host:CPU": {"python": host_line(), "tf_worker": [*operations()]}}))
+    assert summary.program == of_cpu.program != ""
+
+
+def test_of_devices_without_collectives_the_one_with_most_work_counts() -> None:
+    launches = [Event("PjitFunction(f)", n * STEP_MS, 1.0) for n in range(STEPS)]
+    copies, kernels = (
+        [Event(name, n * STEP_MS + 2, ms, {"correlation_id": n}) for n in range(STEPS)]
+        for name, ms in (("CopyDeviceToDevice", 1.0), ("fusion.1", 20.0))
+    )
+    planes = {"/device:GPU:0": {"Stream #8": copies}, "/device:GPU:1": {"Stream #1": kernels}}
+    assert phases(summary_of(xspace({**planes, "/host:CPU": {"python": launches}})))["compute"] == 20.0
+
+
+def test_the_launch_of_a_program_inside_of_its_own_launch_is_no_step() -> None:
+    launches = [
+        event
+        for n in range(STEPS)
+        for event in (
+            Event("PjitFunction(train)", n * STEP_MS, 30.0),
+            Event("PjitFunction(train)", n * STEP_MS + 0.1, 29.0),
+        )
+    ]
+    summary = summary_of(xspace({"/host:CPU": {"python": launches}}))
+    assert summary.steps
+    assert (summary.steps.total, set(summary.steps.seconds)) == (STEPS - 1, {STEP_MS / 1000})
+
+
+def test_the_calls_of_a_driver_do_not_make_its_thread_the_training_loop() -> None:
+    loop = [Event("PjitFunction(train)", n * STEP_MS, 1.0) for n in range(STEPS)]
+    calls = [Event("cuLaunchKernel", n * STEP_MS / 9, 0.1, {"correlation_id": n}) for n in range(STEPS * 9)]
+    kernels = [Event("fusion.1", n * STEP_MS + 2, 9.0) for n in range(STEPS)]
+    planes = {"/host:CPU": {"Host Threads/7": calls, "python": loop}, "/device:GPU:0": {"Stream #1": kernels}}
+    summary = summary_of(xspace(planes))
+    assert summary.steps
+    assert summary.steps.total == STEPS - 1
 
 
 READ = Event("np.asarray(jax.Array)", 11.0, 0.1)

@@ -2,7 +2,8 @@
 
 Names that programs give have no meaning.
 
-Sources: traces of jaxlib 0.4 to 0.10 on CPU, XProf's `xplane_schema.cc`, XLA's opcodes, NCCL's kernels, Kineto.
+Sources: traces of jaxlib 0.4 to 0.10 on CPU, of a TPU v6e and of MI300, XProf's `xplane_schema.cc`, XLA's opcodes,
+NCCL's kernels, Kineto.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _CALLBACK = re.compile(
     r"^(?:pure_callback|io_callback|debug_(?:callback|print)|outside_call)(?:\.|$)"
     r"|(?:xla_ffi_|xla_)(?:partitioned_)?python_(?:cpu|gpu)_callback|^(?:host_callback|infeed|outfeed)(?:[.-]|$)"
 )
-_COPY = re.compile(r"^(?:memcpy|copy-(?:start|done)|cudaMemcpy)", re.IGNORECASE)
+_COPY = re.compile(r"^(?:memcpy|copy-(?:start|done)|cudaMemcpy|Copy(?:Device|Host)To|__amd_rocclr_copy)", re.IGNORECASE)
 _LOOP = re.compile(r"^(?:while|conditional|call)(?:\.\d+)?$|^autograd::|Backward\d+$")
 
 _ROLES: tuple[tuple[Role, re.Pattern[str]], ...] = (
@@ -69,8 +70,8 @@ _ROLES: tuple[tuple[Role, re.Pattern[str]], ...] = (
     (
         "dispatch",
         re.compile(
-            r"^(?:PjitFunction\(|ExecuteReplicated|ExecuteSharded|XlaLaunch|cudaLaunchKernel|cuLaunchKernel)"
-            r"|Executable::Execute|^Tpu\w*Execute"
+            r"^(?:PjitFunction\(|ExecuteReplicated|ExecuteSharded|XlaLaunch)|Executable::Execute|^Tpu\w*Execute"
+            r"|^(?:cu|cuda|hip)\w*Launch\w*Kernel"
         ),
     ),
     ("wait", re.compile(r"(?:::Await|BlockHostUntilReady|block_until_ready|(?:Stream|Device|Event)Synchronize)")),
@@ -81,7 +82,7 @@ _ROLES: tuple[tuple[Role, re.Pattern[str]], ...] = (
     (
         "internal",
         re.compile(
-            r"^(?:end: |\$|ParseArguments|Wait for |Handle input|Allocate|shard_args|ThunkExecutor|Threadpool)"
+            r"^(?:end: |\$|cpp_pjit|ParseArguments|Wait for |Handle input|Allocate|shard_args|ThunkExecutor|Threadpool)"
             r"|^(?:BatchedCopyTo|ProcessMessages)|^[A-Z]\w*(?:::[\w<>~]+)+"
         ),
     ),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mldiagnostics_diagnosis.reading.names import host_role, is_loop, operation_phase
-from mldiagnostics_diagnosis.reading.recording import Collective, Device, Recording, Thread
-from mldiagnostics_diagnosis.reading.xspace import details, events, line_of, planes, statistics, totals
+from mldiagnostics_diagnosis.reading.kinds import CONSUMER, Kind, kind_of
+from mldiagnostics_diagnosis.reading.launches import Executions, FoundCollective, Launches
+from mldiagnostics_diagnosis.reading.recording import Device, Recording, Thread
+from mldiagnostics_diagnosis.reading.xspace import events, line_of, planes, statistics, totals
 
 if TYPE_CHECKING:
-    from mldiagnostics_diagnosis.phases import Phase
+    from collections.abc import Sequence
+
     from mldiagnostics_diagnosis.reading.names import Role
     from mldiagnostics_diagnosis.reading.recording import Segment
     from mldiagnostics_diagnosis.reading.xspace import Event, Line, Plane, Statistics
@@ -26,56 +29,12 @@ MARKS: frozenset[Role] = frozenset({"step", "to device", "from device", "dispatc
 MOST_EVENTS = 300_000
 """Events that are kept of a thread; of a longer one, those over 100 us."""
 LONG_PS = 100_000_000
-_ALLOCATIONS = frozenset({"MemoryAllocation", "MemoryDeallocation"})
 _WORKERS = "tf_"
 """Start of the names of the runtime's own threads."""
 _NEVER = 2**100
-_COLLECTOR = "PythonRefManager::CollectGarbage"
-"""JAX marks the start and the end of each collection of Python's garbage with an event of this name."""
 COLLECTION = "garbage collection"
-_PRODUCER, _CONSUMER = "ThreadpoolListener::Record", "ThreadpoolListener::StartRegion"
-
-
-@dataclass(slots=True)
-class _Kind:
-    """Properties of all events with one number."""
-
-    name: str
-    role: Role
-    phase: Phase = "compute"
-    is_operation: bool = False
-    is_loop: bool = False
-    has_step: bool = False
-    has_run: bool = False
-    is_allocation: bool = False
-    is_collector: bool = False
-    is_python: bool = False
-    """Whether Python's tracer recorded it: a function, not an annotation."""
-    link: str = ""
-    flops: float = 0.0
-    traffic: float = 0.0
-
-    @property
-    def is_ignored(self) -> bool:
-        return self.role == "internal" and not self.is_operation and not self.link
-
-
-@dataclass(slots=True)
-class _Launches:
-    """When and by whom executions were started, while the planes are read."""
-
-    by_link: dict[int, int] = field(default_factory=dict)
-    by_run: dict[int, int] = field(default_factory=dict)
-    found: list[tuple[Device, int, int, int | None, int | None]] = field(default_factory=list)
-    """Device, start, end, run and link of each collective."""
-
-    def resolve(self) -> None:
-        """Add the collectives to their devices."""
-        for device, start, end, run, link in self.found:
-            launched = self.by_link.get(link) if link is not None else None
-            if launched is None and run is not None:
-                launched = self.by_run.get(run)
-            device.collectives.append(Collective(start, end, run, start if launched is None else min(launched, start)))
+_FINGERPRINT = re.compile(r"\(\d+\)$")
+"""The number after the name of a program in the line of its executions."""
 
 
 def read(trace: memoryview) -> Recording:
@@ -84,9 +43,9 @@ def read(trace: memoryview) -> Recording:
     Raises:
         WireError: The bytes are not a trace.
     """
-    recording, launches = Recording(first_ps=_NEVER), _Launches()
+    recording, launches = Recording(first_ps=_NEVER), Launches()
     host = Device("host")
-    for plane in planes(trace):
+    for plane in sorted(planes(trace), key=lambda plane: plane.name == HOST):  # a launch counts if a device names it
         if plane.name == HOST:
             for data in plane.lines:
                 _LineReader(plane, line_of(data), recording, launches, host, is_host=True).read()
@@ -100,18 +59,32 @@ def read(trace: memoryview) -> Recording:
     return recording
 
 
-def _read_device(plane: Plane, recording: Recording, launches: _Launches) -> None:
+def _read_device(plane: Plane, recording: Recording, launches: Launches) -> None:
     device = Device(plane.name)
     values = totals(plane)
     recording.platform = "tpu" if "TPU" in plane.name else "gpu" if "GPU" in plane.name else recording.platform
-    recording.device_kind = str(values.get("device_type_string") or values.get("device_type") or recording.device_kind)
+    recording.device_kind = _device_kind(values) or recording.device_kind
     recording.peaks |= {name: float(value) for name, value in values.items() if _is_peak(name, value)}
     lines = [line_of(data) for data in plane.lines]
     of_operations = [line for line in lines if line.name == "XLA Ops"]
     streams = [line for line in lines if line.name.lower().startswith("stream")]
+    executions = _executions(plane, [line for line in lines if line.name == "XLA Modules"])
     for line in of_operations or streams:
-        _LineReader(plane, line, recording, launches, device, is_host=False).read()
+        _LineReader(plane, line, recording, launches, device, executions).read()
     recording.devices.append(device)
+
+
+def _executions(plane: Plane, lines: Sequence[Line]) -> Executions:
+    return Executions(
+        (
+            event[1],
+            event[1] + event[2],
+            _integer(statistics(line, event, plane), "run_id"),
+            _FINGERPRINT.sub("", plane.names.get(event[0], "")),
+        )
+        for line in lines
+        for event in events(line)
+    )
 
 
 @dataclass(slots=True)
@@ -121,9 +94,10 @@ class _LineReader:
     plane: Plane
     line: Line
     recording: Recording
-    launches: _Launches
+    launches: Launches
     device: Device
-    is_host: bool
+    executions: Executions = field(default_factory=Executions)
+    is_host: bool = False
     thread: Thread = field(init=False)
     work: list[Segment] = field(default_factory=list)
     consumer: Event | None = None
@@ -136,12 +110,12 @@ class _LineReader:
 
     def read(self) -> None:
         """Add the events of the line to the recording."""
-        kinds: dict[int, _Kind] = {}
+        kinds: dict[int, Kind] = {}
         recording = self.recording
         for event in events(self.line):
             kind = kinds.get(event[0])
             if kind is None:
-                kind = kinds[event[0]] = _kind(self.plane, self.line, event, recording, is_host=self.is_host)
+                kind = kinds[event[0]] = kind_of(self.plane, self.line, event, recording.modules, is_host=self.is_host)
             if kind.is_collector:
                 self._add_collection(event)
             elif self.collecting_since is not None and not kind.is_python:
@@ -161,7 +135,7 @@ class _LineReader:
         if self.thread.events:
             recording.threads.append(self.thread)
 
-    def _add_operation(self, kind: _Kind, event: Event, end: int) -> None:
+    def _add_operation(self, kind: Kind, event: Event, end: int) -> None:
         start, work = event[1], self.work
         self.recording.flops += kind.flops
         self.recording.memory_traffic_bytes += kind.traffic
@@ -176,13 +150,21 @@ class _LineReader:
         else:
             work.append((start, end, kind.phase))
         if kind.phase == "collective":
-            run = _integer(statistics(self.line, event, self.plane), "run_id") if kind.has_run else None
-            launched_by = self.consumer if run is not None else None
-            link = _integer(statistics(self.line, launched_by, self.plane), "_c") if launched_by else None
-            self.launches.found.append((self.device, start, end, run, link))
+            self._add_collective(event, end)
 
-    def _add_link(self, kind: _Kind, event: Event) -> None:
-        if kind.link == _CONSUMER:
+    def _add_collective(self, event: Event, end: int) -> None:
+        values, link = statistics(self.line, event, self.plane), None
+        run, correlation = _integer(values, "run_id"), _integer(values, "correlation_id")
+        if run is None:
+            run, module = self.executions.at(event[1])
+            if module:
+                self.recording.modules.add(module)
+        elif self.consumer:
+            link = _integer(statistics(self.line, self.consumer, self.plane), "_c")
+        self.launches.add(FoundCollective(self.device, event[1], end, run, link, correlation))
+
+    def _add_link(self, kind: Kind, event: Event) -> None:
+        if kind.link == CONSUMER:
             self.consumer = event
         elif not self.line.name.startswith(_WORKERS):
             link = _integer(statistics(self.line, event, self.plane), "_p")
@@ -199,10 +181,11 @@ class _LineReader:
             self.thread.events.append((start, event[1] + event[2], "collection", COLLECTION))
             self.collecting_since = None
 
-    def _add_host_event(self, kind: _Kind, event: Event, end: int) -> None:
+    def _add_host_event(self, kind: Kind, event: Event, end: int) -> None:
         start, kept = event[1], self.thread.events
         has_room = len(kept) < MOST_EVENTS
-        if end - start >= (SHORTEST_PS if has_room else LONG_PS) or (has_room and kind.role in MARKS):
+        is_long = end - start >= (SHORTEST_PS if has_room else LONG_PS)
+        if kind.role != "internal" and (is_long or (has_room and kind.role in MARKS)):
             kept.append((start, end, kind.role, kind.name))
         if kind.has_step:
             step = _integer(statistics(self.line, event, self.plane), "step_num")
@@ -211,7 +194,11 @@ class _LineReader:
         elif kind.has_run:
             run = _integer(statistics(self.line, event, self.plane), "run_id")
             if run is not None:
-                self.launches.by_run.setdefault(run, start)
+                self.launches.add_run(run, start)
+        elif kind.has_correlation and self.launches.wanted:
+            correlation = _integer(statistics(self.line, event, self.plane), "correlation_id")
+            if correlation in self.launches.wanted:
+                self.launches.by_correlation[correlation] = start
         elif kind.is_allocation:
             self._add_allocation(statistics(self.line, event, self.plane))
 
@@ -223,32 +210,13 @@ class _LineReader:
         recording.memory_limit_bytes = max(recording.memory_limit_bytes or 0, sum(sizes)) if sizes[2] else None
 
 
-def _kind(plane: Plane, line: Line, event: Event, recording: Recording, *, is_host: bool) -> _Kind:
-    """Return the kind of an event.
-
-    It follows from the name, and the statistics of the first event of this kind.
-    """
-    name = plane.names.get(event[0], "")
-    values = statistics(line, event, plane)
-    if is_host and "hlo_op" not in values:
-        if name.endswith((_PRODUCER, _CONSUMER)):
-            return _Kind(name, "internal", link=name)
-        if name == _COLLECTOR:
-            return _Kind(name, "internal", is_collector=True)
-        if name in _ALLOCATIONS:
-            return _Kind(name, "annotation", is_allocation=True)
-        role: Role = "step" if "step_num" in values else host_role(name)
-        if role != "operation":
-            is_launch = "run_id" in values and role == "dispatch"
-            return _Kind(name, role, has_step="step_num" in values, has_run=is_launch, is_python=name.startswith("$"))
-    known = details(plane, event[0]) | values
-    category = str(known.get("hlo_category", ""))
-    kind = _Kind(name, "operation", operation_phase(name, category), is_operation=True, is_loop=is_loop(name))
-    kind.has_run = "run_id" in values
-    kind.flops, kind.traffic = _amount(known.get("flops")), _amount(known.get("bytes_accessed"))
-    if kind.phase == "collective" and (module := known.get("hlo_module")):
-        recording.modules.add(str(module))
-    return kind
+def _device_kind(values: Statistics) -> str:
+    """Return the kind of a device; of a GPU, vendor and compute capability."""
+    if named := values.get("device_type_string") or values.get("device_type"):
+        return str(named)
+    numbers = [values.get("compute_cap_major"), values.get("compute_cap_minor")]
+    capability = "" if None in numbers else f" {numbers[0]}.{numbers[1]}"
+    return f"{values.get('device_vendor', '')}{capability}".strip()
 
 
 def _integer(values: Statistics, name: str) -> int | None:
@@ -258,7 +226,3 @@ def _integer(values: Statistics, name: str) -> int | None:
 
 def _is_peak(name: str, value: object) -> bool:
     return name.startswith("peak_") and isinstance(value, int | float)
-
-
-def _amount(value: object) -> float:
-    return float(value) if isinstance(value, int | float) and value > 0 else 0.0

@@ -37,12 +37,16 @@ class Windows:
 
 
 def main_thread(threads: Sequence[Thread]) -> Thread | None:
-    """Return the thread that runs the training loop: it marks steps, or launches most."""
+    """Return the thread of the training loop.
 
-    def launches(thread: Thread) -> int:
-        return sum(event[2] == "dispatch" for event in thread.events)
+    It marks steps, or launches most programs, or most kernels.
+    """
 
-    return max(threads, key=lambda thread: (len(thread.steps), launches(thread), len(thread.events)), default=None)
+    def order(thread: Thread) -> tuple[int, int, int, int]:
+        launches = [name for _, _, role, name in thread.events if role == "dispatch"]
+        return len(thread.steps), sum("(" in name for name in launches), len(launches), len(thread.events)
+
+    return max(threads, key=order, default=None)
 
 
 def find_windows(device: Device | None, thread: Thread | None) -> Windows | None:
@@ -60,7 +64,8 @@ def find_windows(device: Device | None, thread: Thread | None) -> Windows | None
     if len(starts) < FEWEST_REPEATS:
         return None
     if collectives:
-        numbered = [(number, each) for each in collectives if (number := bisect_right(starts, each.start_ps) - 1) >= 0]
+        launchers = [(bisect_right(starts, each.launched_ps) - 1, each) for each in collectives]
+        numbered = [(number, each) for number, each in launchers if number >= 0]
         return Windows("modules", list(_between_collectives(numbered)))
     return Windows("modules", list(_between_starts([(start, number) for number, start in enumerate(starts)])))
 
@@ -121,9 +126,11 @@ def _repeated_launches(thread: Thread) -> list[int]:
     """
     spent: dict[str, int] = defaultdict(int)
     starts: dict[str, list[int]] = defaultdict(list)
-    for start, end, role, name in thread.events:
-        if role == "step" or (role == "dispatch" and "(" in name):
+    ends: dict[str, int] = defaultdict(int)
+    for start, end, role, name in sorted(thread.events):
+        if (role == "step" or (role == "dispatch" and "(" in name)) and start >= ends[name]:  # JAX nests its launches
             spent[name] += end - start
             starts[name].append(start)
+            ends[name] = end
     repeated = [name for name, moments in starts.items() if len(moments) >= FEWEST_REPEATS]
     return sorted(starts[max(repeated, key=lambda name: spent[name])]) if repeated else []

@@ -73,14 +73,13 @@ def summarize(recording: Recording, *, host: str, trace_bytes: int) -> dict[str,
     return document
 
 
-def _waiting(found: Windows | None, device: Device) -> float:
-    """Return the time that a device waits in its collectives.
+def _waiting(found: Windows | None, device: Device) -> tuple[float, int]:
+    """Return the order of a host's devices.
 
-    Of several devices, the slowest one waits least.
+    The slowest one waits least in its collectives, and works most.
     """
-    if found is None:
-        return float("inf")
-    return sum(each.end_ps - each.start_ps for each in device.collectives) or float("inf")
+    waits = sum(each.end_ps - each.start_ps for each in device.collectives) if found else 0
+    return waits or float("inf"), -sum(end - start for start, end, _ in device.work)
 
 
 def _steps(found: Windows, spent: Sequence[dict[Phase, int]], device: Device) -> dict[str, Any]:
