@@ -22,6 +22,9 @@ CHECKPOINT_READS = 2
 READS_IN_A_ROW = 3
 """After so many arrays without another event between them, and without an annotation, the host saves them."""
 
+_READS = ("np.asarray(", "ArrayImpl._value")
+"""Start of the names of JAX's events that read one array."""
+
 _OWN: dict[Role, Phase] = {
     "input": "input",
     "compilation": "compilation",
@@ -93,9 +96,9 @@ def _count(node: _Node, programs: frozenset[str]) -> None:
 def _is_read(node: _Node) -> bool:
     """Return whether an event reads one array.
 
-    The start of an asynchronous copy is followed by its read.
+    The runtime copies one in several parts, and starts copies ahead.
     """
-    return node.role == "from device" and "async" not in node.name
+    return node.role == "from device" and node.name.startswith(_READS)
 
 
 def _phase_of(node: _Node, inherited: Phase | None) -> Phase | None:

@@ -46,6 +46,7 @@ class Kind:
 
     @property
     def is_ignored(self) -> bool:
+        """Whether these events say nothing about steps, phases or launches."""
         return self.role == "internal" and not (self.is_operation or self.link or self.has_run)
 
 
@@ -68,8 +69,8 @@ def kind_of(plane: Plane, line: Line, event: Event, modules: set[str], *, is_hos
         if has_correlation and role == "annotation":  # a call of the GPU's driver
             role = "dispatch"
         if role != "operation":
-            kind = Kind(name, role, is_python=name.startswith("$"))
-            kind.has_step, kind.has_run, kind.has_correlation = "step_num" in values, "run_id" in values, has_correlation
+            kind = Kind(name, role, has_correlation=has_correlation, is_python=name.startswith("$"))
+            kind.has_step, kind.has_run = "step_num" in values, "run_id" in values
             return kind
     known = details(plane, event[0]) | values
     category = str(known.get("hlo_category", ""))
