@@ -117,7 +117,7 @@ def _section(rows: Sequence[dict[str, Any]], options: Options, *, load: float, m
             f"Seeds from {options.seed}. In {named} of {len(healthy)} healthy sessions a host was named (goal: none). "
             "A column counts the sessions with this verdict: the first finding about a slow host, else the first one; "
             f"`{NO_HOST}` is any other. A seed chooses hosts, size (10 to 100 % of the healthy step, "
-            f"{median(steps) * 1000:.0f} ms), place, names and one of three programs; faults, captures (1.5 to 3 s, "
+            f"{median(steps) * 1000:.0f} ms), place, names and one of three programs; faults, captures (1.5 to 6 s, "
             f"by the engine of `mldiag capture`), reader and rules are the real ones. {minutes:.0f} minutes on "
             f"{os.cpu_count()} cores, load average {loads[0]:.1f} to {loads[-1]:.1f}, median "
             f"{loads[len(loads) // 2]:.1f}: the job itself is {options.hosts} processes, the rest is other work."

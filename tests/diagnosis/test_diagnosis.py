@@ -16,6 +16,8 @@ from mldiagnostics_diagnosis.summary import Memory
 from support.host_summaries import changed, steady, synchronous_job
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mldiagnostics_diagnosis.phases import Phase
     from mldiagnostics_diagnosis.summary import HostSummary
 
@@ -168,6 +170,21 @@ def test_rare_long_delays_of_one_host_count() -> None:
     )
 
 
+def test_rare_long_delays_count_among_short_ones_of_the_same_host() -> None:
+    work = steady(4, 30)
+    work[3] = [{"checkpoint": 0.1} if step % 3 == 0 else {"host": 0.004 * (step % 2)} for step in range(30)]
+    finding = diagnose(synchronous_job(work), session="s").verdict
+    assert (finding.code, finding.phase, finding.hosts[0].name) == ("SlowHost", "checkpoint", "host-3")
+    assert "arrives 100 ms after the others in 10 of 30 steps, 33.3 ms per step on average" in finding.message
+
+
+@pytest.mark.parametrize("late", [range(10, 21), [*range(4, 9), *range(20, 25)]])
+def test_a_host_that_is_late_for_a_while_is_not_late_as_a_rule(late: Sequence[int]) -> None:
+    work = steady(4, 30)
+    work[1] = [{"host": 0.016 * (step in late)} for step in range(30)]
+    assert not named(diagnose(synchronous_job(work), session="s"))
+
+
 def test_a_slow_network_names_no_host() -> None:
     diagnosis = diagnose(synchronous_job(steady(4, 10), transport_s=0.02), session="s")
     assert (codes(diagnosis), named(diagnosis)) == (["CommunicationBound"], set())
@@ -208,6 +225,16 @@ def test_too_few_steps_are_inconclusive() -> None:
     diagnosis = diagnose(synchronous_job(steady(4, 4, {1: {"input": 0.5}})), session="s")
     assert (codes(diagnosis), named(diagnosis)) == (["Inconclusive"], set())
     assert "Only 4 steps" in diagnosis.verdict.message
+
+
+def test_hosts_with_few_steps_each_are_of_one_session() -> None:
+    job = synchronous_job(steady(4, 4, {1: {"input": 0.5}}))
+    last = job[3].steps
+    assert last
+    parts = {name: getattr(last, name)[1:] for name in ("numbers", "seconds", "arrivals", "waits")}
+    phases = {phase: series[1:] for phase, series in last.phases.items()}
+    job[3] = changed(job[3], steps=last.model_copy(update={**parts, "phases": phases}))
+    assert "Only 3 steps" in diagnose(job, session="s").verdict.message
 
 
 def test_low_coverage_leaves_the_cause_out_and_says_so() -> None:

@@ -6,6 +6,7 @@ All hosts leave a collective together, so a host that waits less than the others
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
@@ -60,17 +61,15 @@ def late_hosts(behind: Sequence[Sequence[float]], seconds: Sequence[float]) -> l
         seconds: Time of each step.
     """
     late = [tuple(step for step, delay in enumerate(series) if is_late(delay, seconds[step])) for series in behind]
-    weights = [sum(series[step] for step in steps) for series, steps in zip(behind, late, strict=True)]
+    all_delays = sum(series[step] for series, steps in zip(behind, late, strict=True) for step in steps)
     step_s = median(seconds)
-    found = [
-        LateHost(index, steps, _cost(behind[index], steps))
-        for index, steps in enumerate(late)
-        if len(steps) >= FEWEST_LATE_STEPS
-        and (
-            _is_late_as_a_rule(behind[index], steps, step_s)
-            or _is_late_at_times(behind[index], steps, sum(seconds), sum(weights))
-        )
-    ]
+    found = []
+    for index, steps in enumerate(late):
+        series, long = behind[index], _long(behind[index], steps)
+        if len(steps) >= FEWEST_LATE_STEPS and _is_late_as_a_rule(series, steps, step_s):
+            found.append(LateHost(index, steps, _cost(series, steps)))
+        elif len(long) >= FEWEST_LATE_STEPS and _is_late_at_times(series, long, sum(seconds), all_delays):
+            found.append(LateHost(index, long, _cost(series, long)))
     if len(found) * 2 > len(behind):
         return []
     return sorted(found, key=lambda host: (-host.delay_s, host.index))
@@ -112,14 +111,27 @@ def _is_late_as_a_rule(series: Sequence[float], steps: Sequence[int], step_s: fl
     return len(steps) >= USUAL * len(series) and is_late(median(series), step_s) and is_steady(series)
 
 
-def _is_late_at_times(series: Sequence[float], steps: Sequence[int], total_s: float, all_weights: float) -> bool:
-    of_late = [series[step] for step in steps]
-    weight = sum(of_late)
+def _long(series: Sequence[float], steps: Sequence[int]) -> tuple[int, ...]:
+    """Return the late steps whose delay is at least half of the longest one.
+
+    The others are noise beside them.
+    """
+    longest = max((series[step] for step in steps), default=0.0)
+    return tuple(step for step in steps if series[step] * 2 >= longest)
+
+
+def _is_late_at_times(series: Sequence[float], steps: Sequence[int], total_s: float, all_delays: float) -> bool:
+    """Return whether a host is late in single steps.
+
+    Other work on its machine makes several in a row late.
+    """
+    weight = sum(series[step] for step in steps)
+    in_a_row = sum(after == step + 1 for step, after in pairwise(steps))
     return (
         len(steps) <= SELDOM * len(series)
         and is_late(weight, total_s)
-        and weight >= OWN * all_weights
-        and is_steady(of_late)
+        and weight >= OWN * all_delays
+        and in_a_row * 2 < len(steps)
     )
 
 

@@ -150,7 +150,7 @@ def _of_one_session(hosts: Sequence[HostSummary]) -> list[HostSummary]:
     None if two groups of equal size share none.
     """
     sets = Counter(each.steps.numbers for each in hosts if each.steps)
-    if len(sets) < 2 or len(set.intersection(*map(set, sets))) >= FEWEST_STEPS:
+    if len(sets) < 2 or len(set.intersection(*map(set, sets))) >= FEWEST_STEPS or max(map(len, sets)) < FEWEST_STEPS:
         return list(hosts)
     groups = [_sharing(numbers, sets) for numbers in list(sets)[:MOST_REFERENCES]]
     sizes = [sum(sets[numbers] for numbers in group) for group in groups]

@@ -35,7 +35,7 @@ SLACK = 0.4
 
 @dataclass(frozen=True)
 class TracedProgram:
-    """A trace, its summary, and what the program itself saw."""
+    """A trace, its summary, and starts of steps and lengths of inputs by the clock."""
 
     trace: Path
     summary: HostSummary

@@ -1,6 +1,6 @@
 """A few steps of a framework, recorded by our adapter, beside the clock of the program itself.
 
-usage: traced_steps.py FRAMEWORK FOLDER     write FRAMEWORK.xplane.pb, and print the times of the steps as JSON
+usage: traced_steps.py FRAMEWORK FOLDER     write FRAMEWORK.xplane.pb, and print times as JSON
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def torch_xla() -> Train:
 
 
 def main(framework: str, folder: Path) -> None:
-    """Train before the recording and while it runs; print what the program itself saw."""
+    """Train and record; print starts of steps and lengths of inputs."""
     train = globals()[framework]()
     starts: list[float] = []
     inputs: list[float] = []

@@ -30,7 +30,7 @@ class Executions:
     def at(self, moment: int) -> tuple[int | None, str]:
         """Return number and program of the execution at an instant.
 
-        The number is None and the program empty if there is no execution.
+        Between executions, there is no number, and the program is empty.
         """
         index = bisect_right(self._starts, moment) - 1
         if index < 0 or moment > self._spans[index][1]:
@@ -40,7 +40,7 @@ class Executions:
 
 @dataclass(frozen=True, slots=True)
 class FoundCollective:
-    """A collective operation with what its events say about its launch."""
+    """A collective operation with the numbers that lead to its launch."""
 
     device: Device
     start_ps: int

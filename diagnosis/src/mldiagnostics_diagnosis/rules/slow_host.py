@@ -97,14 +97,17 @@ def _finding(job: Job, late: LateHost) -> Finding:
 
 def _message(job: Job, late: LateHost, words: str, cause: Cause | None) -> str:
     others = [median(waits) for index, waits in enumerate(job.waits) if index != late.index]
-    often = (
-        "each step" if len(late.steps) * 5 >= len(job.numbers) * 4 else f"{len(late.steps)} of {len(job.numbers)} steps"
-    )
+    number = len(job.numbers)
+    often = "each step" if len(late.steps) * 5 >= number * 4 else f"{len(late.steps)} of {number} steps"
+    delay = milliseconds(late.delay_s)
+    if len(late.steps) < USUAL * number:
+        delay = milliseconds(late.delay_s * number / len(late.steps))
+        often += f", {milliseconds(late.delay_s)} per step on average"
     count = len(others)
     who = "the other host waits" if count == 1 else f"the other {count} hosts wait"
     name = f": `{cause.operation}`" if cause and cause.operation else ""
     return (
-        f"{job.summaries[late.index].host} arrives {milliseconds(late.delay_s)} after the others in {often}, "
+        f"{job.summaries[late.index].host} arrives {delay} after the others in {often}, "
         f"in {words}; {who} {milliseconds(median(others))} of {milliseconds(job.step_s)}{name}."
     )
 
@@ -124,8 +127,9 @@ def _evidence(job: Job, late: LateHost, cause: Cause | None) -> Iterator[Figure]
 
 _THRESHOLDS = (
     f"late by {percent(WARNING)} of the rest of the step in at least {FEWEST_LATE_STEPS} matched steps, and either in "
-    f"{percent(USUAL)} of the steps and in the median, or in at most {percent(SELDOM)} with {percent(OWN)} of all "
-    f"delays and {percent(WARNING)} of the time; three quarters of the delays are at least half of their median; "
+    f"{percent(USUAL)} of the steps and in the median, where three quarters of the delays are at least half of their "
+    f"median, or in at most {percent(SELDOM)}, not in a row as a rule, by at least half of the longest delay, with "
+    f"{percent(OWN)} of all delays and {percent(WARNING)} of the time; "
     f"critical from {percent(CRITICAL)} of the step; a cause explains {percent(LEAST_SHARE)} of the delay"
 )
 SINGLE = Rule(
