@@ -1,6 +1,7 @@
 """Pages in a browser that may not go elsewhere, fail or exclude anyone.
 
 A page is checked when its test ends: errors of the console, requests to other hosts, and violations of WCAG by axe.
+Interfaces of this machine may change meanwhile, as clusters run beside: Chromium then ends requests, also to 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from urllib.parse import urlsplit
 
+from playwright.async_api import Error
+
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext, Page, Route
+    from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Route
 
 AXE = Path(__file__).parents[3] / "view/web/node_modules/axe-core/axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -31,6 +34,9 @@ BEYOND_THE_SCREEN = """
 }
 """
 
+NETWORK_CHANGED = "net::ERR_NETWORK_CHANGED"
+TRIES = 5
+
 ColorScheme = Literal["light", "dark"]
 
 
@@ -38,6 +44,24 @@ class _Violation(TypedDict):
     id: str
     help: str
     nodes: list[dict[str, Any]]
+
+
+async def visit(page: Page, url: str) -> None:
+    """Open a URL, again if the network changes meanwhile."""
+    for _ in range(TRIES):
+        if await _has_opened(page, url):
+            return
+    await page.goto(url)
+
+
+async def _has_opened(page: Page, url: str) -> bool:
+    try:
+        await page.goto(url)
+    except Error as error:
+        if NETWORK_CHANGED not in error.message:
+            raise
+        return False
+    return True
 
 
 class CheckedPages:
@@ -67,16 +91,13 @@ class CheckedPages:
         await context.route("**/*", decide)
         page = await context.new_page()
         page.on("pageerror", lambda error: self._wrong.append(f"exception: {error.stack or error.message}"))
-        page.on(
-            "console",
-            lambda message: (
-                self._wrong.append(f"console: {message.text} at {message.location}")
-                if message.type in {"error", "warning"}
-                else None
-            ),
-        )
-        await page.goto(url)
+        page.on("console", self._check_message)
+        await visit(page, url)
         return page
+
+    def _check_message(self, message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"} and NETWORK_CHANGED not in message.text:
+            self._wrong.append(f"console: {message.text} at {message.location}")
 
     def expect_errors(self) -> list[str]:
         """Return the errors so far and forget them: for tests that cause some."""

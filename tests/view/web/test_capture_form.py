@@ -98,6 +98,29 @@ async def test_an_order_whose_response_is_lost_is_sent_again(
         assert len(await ml.captures()) == 2
 
 
+async def test_an_order_whose_connection_is_lost_is_sent_again_by_the_page(
+    api_server: ApiServer, pages: CheckedPages
+) -> None:
+    async def lose(route: Route) -> None:
+        await route.fetch()
+        await route.abort("connectionreset")
+
+    async with training(api_server) as ml, opened(api_server.kubeconfig, ml.name, pages) as page:
+        await page.route(ORDERS, lambda route: route.abort("connectionreset"), times=1)
+        await page.route(ORDERS, lose, times=1)
+        await page.get_by_role("button", name="Capture", exact=True).click()
+        await expect(page.get_by_role("status").filter(has_text="trainer-")).to_contain_text("waiting for the operator")
+        await expect(page.get_by_role("alert")).to_have_count(0)
+        [made] = await ml.captures()
+        assert made["spec"]["triggerCapture"]["target"]["ranks"] == "0,2"
+        await page.route(re.compile("/cancel$"), lose, times=1)
+        await page.get_by_role("button", name="Cancel").click()
+        await expect(page.get_by_role("button", name="Cancel")).to_be_disabled()
+        await expect(page.get_by_role("alert")).to_have_count(0)
+        [made] = await ml.captures()
+        assert made["spec"]["cancel"] is True
+
+
 async def test_an_api_server_that_stops_meanwhile_gets_the_order_when_it_is_back(
     api_server: ApiServer, pages: CheckedPages
 ) -> None:

@@ -10,12 +10,13 @@ import pytest
 from mldiagnostics.pipeline.records import Record
 from mldiagnostics.store import open_store
 from playwright.async_api import expect
+from support.programs.pages import NETWORK_CHANGED, visit
 from support.run_files import put_records, put_run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from playwright.async_api import Page
+    from playwright.async_api import Page, Request
     from support.programs.pages import CheckedPages
 
     from conftest import Serve
@@ -42,8 +43,9 @@ async def opened(page: Page, url: str, live: str, event: str) -> Counter[str]:
     requests: Counter[str] = Counter()
     await page.goto("about:blank")  # ends the requests of the page before
     page.on("request", lambda request: requests.update([urlsplit(request.url).path]))
+    page.on("requestfailed", lambda request: requests.subtract(repeated(request)))
     await page.clock.install()
-    await page.goto(url)
+    await visit(page, url)
     await expect(page.locator("#connection")).to_have_text("live")
     await page.evaluate(
         """([path, event]) => new Promise((done) => {
@@ -54,6 +56,11 @@ async def opened(page: Page, url: str, live: str, event: str) -> Counter[str]:
     )
     await page.clock.fast_forward(30_000)
     return requests
+
+
+def repeated(request: Request) -> list[str]:
+    """Return the path of a request that the page sends again, as another network ended it."""
+    return [urlsplit(request.url).path] if request.failure == NETWORK_CHANGED else []
 
 
 @pytest.mark.parametrize("part", ["curves", "hosts", "goodput"])

@@ -14,6 +14,7 @@ from mldiagnostics_view.endpoints import live
 from mldiagnostics_view.server import serving
 from mldiagnostics_view.settings import Settings
 from playwright.async_api import expect
+from support.programs.pages import visit
 from support.run_files import put_records, put_run
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ async def visible_text(browser: Browser, url: str, *, script: str = "", javascri
         page = await context.new_page()
         if script:
             await page.add_init_script(script)
-        await page.goto(url)
+        await visit(page, url)
         if javascript:
             await expect(page.get_by_role("alert").first).to_be_visible()
         return await page.inner_text("body")
@@ -65,15 +66,26 @@ async def test_a_part_that_does_not_load_is_said(serve: Serve, pages: CheckedPag
     url = await serve(tmp_path)
     page = await pages.open(url)
     await page.route(re.compile(r"/assets/main-"), lambda route: route.fulfill(status=404, body="gone"))
-    await page.reload()
+    await visit(page, page.url)
     await expect(page.get_by_role("alert")).to_contain_text("A part of the page cannot be loaded. Reload it")
     pages.expect_errors()
+
+
+async def test_a_part_whose_request_ends_is_loaded_again(serve: Serve, pages: CheckedPages, tmp_path: Path) -> None:
+    put_run(open_store(str(tmp_path)), "run")
+    page = await pages.open(await serve(tmp_path))
+    for part in ("main", "style"):
+        await page.route(re.compile(rf"/assets/{part}-"), lambda route: route.abort("connectionreset"), times=1)
+    await visit(page, page.url)
+    await expect(page.get_by_role("link", name="name of run")).to_be_visible()
+    await expect(page.get_by_role("alert")).to_have_count(0)
+    assert all("ERR_CONNECTION_RESET" in error for error in pages.expect_errors())
 
 
 async def test_an_answer_of_another_program_is_said(serve: Serve, pages: CheckedPages, tmp_path: Path) -> None:
     page = await pages.open(await serve(tmp_path))
     await page.route("**/api/runs", lambda route: route.fulfill(status=502, body="<h1>Bad Gateway</h1>"))
-    await page.reload()
+    await visit(page, page.url)
     await expect(page.get_by_role("alert")).to_contain_text("another program answers at this address (HTTP 502)")
     pages.expect_errors()
 

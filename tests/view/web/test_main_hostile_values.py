@@ -10,6 +10,7 @@ import pytest
 from mldiagnostics.pipeline.records import Record
 from mldiagnostics.store import open_store
 from playwright.async_api import expect
+from support.programs.pages import visit
 from support.run_files import put_records, put_run
 
 if TYPE_CHECKING:
@@ -101,26 +102,27 @@ async def test_no_page_runs_or_links_a_stored_value(serve: Serve, pages: Checked
     await expect(page.get_by_role("alert")).to_contain_text(f"{folder}-broken")
     await page.get_by_label("By group").check()
     await assert_harmless(page)
-    source = await page.evaluate("fetch('/api/runs').then((each) => each.json()).then((each) => each.sources[0].name)")
+    link = await page.get_by_role("link", name="in a folder").get_attribute("href") or ""
+    source = link.split("/")[2]
 
     for number, attack in enumerate(ATTACKS):
         base = f"{url}runs/{source}/run-{number}"
-        await page.goto(base)
+        await visit(page, base)
         for part in PARTS:
-            await page.goto(f"{base}?part={part}")
+            await visit(page, f"{base}?part={part}")
             await expect(page.get_by_role("heading", name=attack, exact=True).first).to_be_visible()
             if part in {"curves", "system"}:
                 await expect(page.locator("figure.curve canvas").first).to_be_visible()
-                await page.goto(f"{base}?part={part}&show=list")
+                await visit(page, f"{base}?part={part}&show=list")
                 await expect(page.locator(".sparkline polyline")).not_to_have_count(0)
             else:
                 await expect(page.locator(".part")).to_contain_text(attack if part != "goodput" else "By cause")
             await assert_harmless(page)
-    await page.goto(f"{url}compare?run={source}/run-0&run={source}/run-1&run={source}/{'%3Cimg src=x%3E'}")
+    await visit(page, f"{url}compare?run={source}/run-0&run={source}/run-1&run={source}/{'%3Cimg src=x%3E'}")
     await expect(page.locator("figure canvas").first).to_be_visible()
     await expect(page.get_by_role("alert")).to_contain_text("<img src=x>")
     await assert_harmless(page)
-    await page.goto(url)
+    await visit(page, url)
     await page.get_by_role("link", name="in a folder").click()
     await expect(page.get_by_role("heading", name="in a folder")).to_be_visible()
     assert all("404" in error for error in pages.expect_errors())

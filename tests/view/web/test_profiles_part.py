@@ -24,6 +24,7 @@ from support.cluster.grants import grant
 from support.cluster.operating import Namespace, address, operating
 from support.cluster.view_deployments import run_namespace
 from support.programs.command_line import CommandLine
+from support.programs.pages import visit
 from support.run_files import put_run
 from support.servers.profiler_servers import FakeProfiler
 
@@ -107,7 +108,7 @@ async def test_chosen_hosts_are_captured_and_a_capture_is_cancelled(
             assert trigger["target"] == {"runRef": {"name": "trainer"}, "ranks": "1"}
             assert trigger["durationMilliseconds"] == 200
             await pages.check_access(page)
-            await page.reload()
+            await visit(page, page.url)
             await expect(progress).to_contain_text("Succeeded")
             await page.get_by_role("link", name=f"Session {made['status']['sessionId']}").click()
             await expect(page).to_have_url(re.compile(f"session={made['status']['sessionId']}$"))

@@ -9,6 +9,7 @@ import pytest
 from mldiagnostics import machinelearning_run, metrics
 from mldiagnostics.store import open_store
 from playwright.async_api import expect
+from support.programs.pages import visit
 from support.run_files import put_run
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ async def test_a_link_keeps_what_the_list_shows(serve: Serve, pages: CheckedPage
     await page.get_by_role("button", name="Show all runs").click()
     await expect(page.locator("tbody th a").first).to_be_visible()
     put_run(open_store(str(root)), "newest", created=4e9)
-    await page.goto(url)
+    await visit(page, url)
     await expect(page.get_by_role("link", name="name of newest")).to_be_visible()
     await page.get_by_role("region", name="Table of runs").press("End")
     await expect(page.get_by_role("link", name="name of old-0", exact=True)).to_be_focused()

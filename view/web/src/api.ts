@@ -92,10 +92,16 @@ export interface GoodputReport {
 export interface Goodput { report: GoodputReport | null; overTime: OverTime | null }
 
 const ORDER_MS = 75_000;  // longer than the server needs for a response
+// A change of the network ends requests: they are sent again, as a repeated order has the effect of one.
+const PAUSES_MS = [100, 500, 2000];
 
 /** A request that failed, with a sentence for people; `status` is 0 if the server of this page did not respond. */
 export class RequestFailed extends Error {
   constructor(readonly status: number, message: string) { super(message); }
+}
+
+class ConnectionLost extends RequestFailed {
+  constructor() { super(0, "The server does not respond. Start it again; this page reconnects."); }
 }
 
 export interface Revised<T> { document: T; revision: string }
@@ -118,20 +124,35 @@ export async function post<T>(path: string, body: unknown): Promise<T> {
   }
 }
 
-async function request<T>(path: string, options: { signal: AbortSignal | null; method?: string; body?: string }): Promise<Revised<T>> {
-  let response: Response;
+interface Options { signal: AbortSignal | null; method?: string; body?: string }
+
+/** Send a request, and send it again while its connection is lost. */
+async function request<T>(path: string, options: Options): Promise<Revised<T>> {
+  for (const pause of PAUSES_MS) {
+    try {
+      return await requestOnce(path, options);
+    } catch (error) {
+      if (!(error instanceof ConnectionLost)) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, pause));
+  }
+  return requestOnce(path, options);
+}
+
+async function requestOnce<T>(path: string, options: Options): Promise<Revised<T>> {
+  let response: Response, text: string;
   try {
     response = await fetch(path, { ...options, headers: { Accept: "application/json", ...(options.body ? { "Content-Type": "application/json" } : {}) } });
+    text = await response.text();
   } catch (error) {
-    if (options.signal?.aborted) throw error;
-    throw new RequestFailed(0, "The server does not respond. Start it again; this page reconnects.");
+    throw options.signal?.aborted ? error : new ConnectionLost();
   }
   try {
-    const document = await response.json();
+    const document = JSON.parse(text);
     if (response.ok) return { document: document as T, revision: response.headers.get("ETag")?.match(/[0-9a-f]+/)?.[0] ?? "" };
     throw new RequestFailed(response.status, String(document.detail ?? response.statusText));
   } catch (error) {
-    if (options.signal?.aborted || error instanceof RequestFailed) throw error;
+    if (error instanceof RequestFailed) throw error;
     throw new RequestFailed(0, `The answer is incomplete, or another program answers at this address (HTTP ${response.status}). Reload the page.`);
   }
 }
