@@ -1,7 +1,7 @@
-"""One framework in its own process, recorded by our adapter: through a list of checks, or on demand.
+"""One framework in its own process, recorded by our adapter: through a list of checks, then on demand.
 
-usage: recording_framework.py PORT PROGRESS_FILE FRAMEWORK          train and listen, stopped by killing it
-       recording_framework.py --course FOLDER FRAMEWORK             write traces and say what happened, as JSON
+usage: recording_framework.py PORT PROGRESS_FILE FRAMEWORK FOLDER
+    Write traces and `seen.json` into the folder, then train and listen, stopped by killing it.
 """
 
 from __future__ import annotations
@@ -88,11 +88,8 @@ def tensorflow() -> tuple[Step, ForeignProfile]:
     return step, lambda folder: tf.profiler.experimental.Profile(str(folder))
 
 
-def course(folder: Path, framework: str) -> dict[str, object]:
+def record(adapter: Any, step: Step, foreign: ForeignProfile, folder: Path) -> dict[str, object]:
     """Record during several faults; return the observations, leave traces in the folder."""
-    step, foreign = globals()[framework]()
-    step()
-    adapter = recorder("PYTORCH" if "torch" in framework else framework)
     seen: dict[str, object] = {"framework": adapter.framework}
 
     def keep(name: str, trace: bytes) -> None:
@@ -124,11 +121,13 @@ def refusal(start: Callable[[], object]) -> str:
     return "recorded"
 
 
-def train(port: int, progress: Path, framework: str) -> None:
-    """Serve and train until killed, slowly, so that the traces stay small."""
-    step, _ = globals()[framework]()
+def main(port: int, progress: Path, framework: str, folder: Path) -> None:
+    """Record, then serve and train until killed, slowly, so that the traces stay small."""
+    step, foreign = globals()[framework]()
     step()
-    server = recorder("PYTORCH" if "torch" in framework else framework).serve(port)
+    adapter = recorder("PYTORCH" if "torch" in framework else framework)
+    (folder / "seen.json").write_text(json.dumps(record(adapter, step, foreign, folder)))
+    server = adapter.serve(port)
     number = 0
     while server.kind:  # keeps a reference until the end
         step()
@@ -138,7 +137,4 @@ def train(port: int, progress: Path, framework: str) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--course":
-        print(json.dumps(course(Path(sys.argv[2]), sys.argv[3])))
-    else:
-        train(int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])
+    main(int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], Path(sys.argv[4]))

@@ -11,7 +11,7 @@ from pathlib import Path
 from cluster.ports import free_port
 
 _HERE = Path(__file__).parent
-_START_DEADLINE_S = 120.0
+_START_DEADLINE_S = 200.0
 
 
 @dataclass(frozen=True)
