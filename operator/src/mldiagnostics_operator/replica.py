@@ -230,7 +230,7 @@ def _exit_status(tasks: Mapping[str, asyncio.Future[Any]], *, failures: Collecti
     ended = [name for name, task in tasks.items() if task.done()]
     for name in ended:
         error = tasks[name].exception()
-        _log.log(logging.ERROR if error else logging.INFO, "Leaving: %s", name, exc_info=error)
+        _log.log(logging.ERROR if error else logging.INFO, "Leaving: %(task)s", {"task": name}, exc_info=error)
     return int(any(name in failures or tasks[name].exception() for name in ended))
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from mldiagnostics_cli.captures.capture_object import create_capture
+from mldiagnostics_cli.captures.capture_object import create_or_withdraw
 from mldiagnostics_cli.cluster.connection import connect
 from mldiagnostics_cli.cluster.options import ClusterOptions
 from mldiagnostics_cli.exit_codes import INTERRUPTED, PARTIAL
@@ -205,7 +205,7 @@ async def test_an_older_resource_is_not_given_a_part_of_the_capture(ml: Namespac
         ClusterFailure, match=r'older version of the resource: .*"spec.triggerCapture.fieldOfTomorrow"; '
     ):
         async with connect(ClusterOptions(kubeconfig=str(api_server.kubeconfig))) as cluster:
-            await create_capture(cluster, ml.name, body, Interruption(task))
+            await create_or_withdraw(cluster, ml.name, body, Interruption(task))
     assert await ml.cluster.items(connections(ml.name), dict) == []
 
 

@@ -152,7 +152,8 @@ class ReviewHandler:
         self._telemetry.reviewed(result=answer.result, reason=answer.reason)
         if answer.reason != _INJECTED:
             owner = f"of {controller.kind} {controller.name}" if controller else "without controller"
-            _log.log(answer.level, "A pod %s in %s gets no run: %s", owner, review.namespace, answer.message)
+            fields = {"owner": owner, "namespace": review.namespace, "detail": answer.message}
+            _log.log(answer.level, "A pod %(owner)s in %(namespace)s gets no run: %(detail)s", fields)
         return permission(review.uid, answer.patch, warning=answer.warning)
 
     def _cached_or_new(self, creation: PodCreation, context: OwnerContext | OwnersUnknown) -> CachedReview:

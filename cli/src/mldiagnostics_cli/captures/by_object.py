@@ -18,7 +18,7 @@ from mldiagnostics_kube.client.failures import ClusterFailure
 from mldiagnostics_kube.installation.captures import cancel_capture
 
 from mldiagnostics_cli.captures.capture_object import (
-    create_capture,
+    create_or_withdraw,
     delete_capture,
     path_of,
     withdraw_capture,
@@ -80,7 +80,7 @@ async def capture_in_cluster(
         if target.run:
             found = (await find_run_object(cluster, target.run))["metadata"]
             target, namespace = replace(target, run=found["name"]), found["namespace"]
-        made = await create_capture(cluster, namespace, manifest(target, narrowing, settings), interruption)
+        made = await create_or_withdraw(cluster, namespace, manifest(target, narrowing, settings), interruption)
         if not wait:
             show_detached(CaptureStatus.of(made), output)
             return CaptureEnd(exit_code=0)

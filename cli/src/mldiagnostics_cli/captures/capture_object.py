@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     Body = Mapping[str, Any]
 
-__all__ = ["create_capture", "delete_capture", "path_of", "withdraw_capture"]
+__all__ = ["create_or_withdraw", "delete_capture", "path_of", "withdraw_capture"]
 
 
-async def create_capture(cluster: Cluster, namespace: str, body: Body, interruption: Interruption) -> Body:
-    """Create an object and return it.
+async def create_or_withdraw(cluster: Cluster, namespace: str, body: Body, interruption: Interruption) -> Body:
+    """Create an object and return it, or withdraw it after Ctrl-C.
 
     Raises:
         Abort: Ctrl-C while it was created; it is deleted then.

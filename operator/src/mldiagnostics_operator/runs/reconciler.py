@@ -88,7 +88,7 @@ class RunReconciler:
                 self.queue.add_after(key, RETRY_S)
             except (ClusterError, ValueError) as error:
                 level = logging.DEBUG if isinstance(error, NamespaceTerminating) else logging.WARNING
-                _log.log(level, "run %s: cannot be reconciled: %s", key.title, error)
+                _log.log(level, "run %(run)s: cannot be reconciled: %(error)s", {"run": key.title, "error": error})
             finally:
                 self.queue.done(key)
 

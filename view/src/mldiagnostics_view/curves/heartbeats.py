@@ -39,14 +39,14 @@ def beats_of(block: bytes) -> PointColumns:
     Heartbeats without a step, and lines that no SDK writes, are left out.
     """
     beats = [(at, match) for at in _lines_with(block, _START) if (match := _BEAT.match(block, at))]
-    found = [(at, _time(match[1]), int(match[2])) for at, match in beats]
+    points = [(at, _time(match[1]), int(match[2])) for at, match in beats]
     at = block.find(_STEP_NAME)
     while at >= 0:
         if match := _STEP.match(block, at):
-            found.append((at, _time(match[2]), int(match[1])))
+            points.append((at, _time(match[2]), int(match[1])))
         at = block.find(_STEP_NAME, at + 1)
-    found = sorted(each for each in found if not isnan(each[1]))
-    return PointColumns([t for _, t, _ in found], [step for *_, step in found], [float(step) for *_, step in found])
+    points = sorted(each for each in points if not isnan(each[1]))
+    return PointColumns([t for _, t, _ in points], [step for *_, step in points], [float(step) for *_, step in points])
 
 
 def sessions_of(block: bytes) -> Iterator[SessionStart]:
