@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics.goodput.events.event import EventCode
+from mldiagnostics.pipeline.records import decode
 from support.goodput.logs import events_in, lines, log_of, program, run_program
 from support.records import DEADLINE_S, eventually
 
@@ -218,6 +219,19 @@ print(*({"json", "dataclasses", "mldiagnostics.pipeline.recorder", "mldiagnostic
 print(threading.active_count())
 """
     assert run_program(body, tmp_path) == ("\n1\n", "")
+
+
+def test_the_first_event_has_the_time_of_its_call(tmp_path: Path) -> None:
+    body = """
+recorder = begin()
+opened = []
+sys.addaudithook(lambda event, _: event == "import" and opened.append(time.time()))
+recorder.record_step_start_time(1)
+print(opened[0])
+"""
+    said, _ = run_program(body, tmp_path)
+    [event] = [record.t for record in map(decode, lines(log_of(tmp_path))) if record.name == "goodput"]
+    assert event <= float(said), "opening the log belongs to the time after it"
 
 
 def test_a_log_that_cannot_be_written_now_is_written_later(tmp_path: Path) -> None:

@@ -97,10 +97,11 @@ class LogWriter:
         self._target = None  # the buffer belongs to the next run
 
     def _write_checked(self, make_payload: PayloadMaker, moment: object, step: object) -> None:
+        now = time()  # the first event opens the log, which takes a while
+        t = now if moment is None else posix_seconds(moment)
         buffer = self._open_buffer()
         if buffer is not None:
-            self._record_clock_step(buffer)
-        t = posix_seconds(moment)
+            self._record_clock_step(buffer, now)
         if t is None or buffer is None:
             return
         try:
@@ -130,7 +131,7 @@ class LogWriter:
                 buffer.put(entry)
             return
 
-    def _record_clock_step(self, buffer: Buffer) -> None:
+    def _record_clock_step(self, buffer: Buffer, now: float) -> None:
         """Record by how much the host's clock was set since the last event, if it was."""
         if -STEP_S < time() - steady() - buffer.clock < STEP_S:
             return
@@ -139,7 +140,7 @@ class LogWriter:
             clock_step = ahead - buffer.clock
             if abs(clock_step) >= STEP_S:
                 make_payload = payload_maker(self._names[0], "clock_step_time", clock_step_us=round(clock_step * 1e6))
-                buffer.put((time(), "event", RECORD_NAME, None, None, None, make_payload, 0))
+                buffer.put((now, "event", RECORD_NAME, None, None, None, make_payload, 0))
             if not abs(clock_step) < STEP_S:  # also before the first event, where it is NaN
                 buffer.clock = ahead
 
