@@ -43,6 +43,13 @@ def test_every_number_survives_a_line_that_strict_parsers_accept(number: float, 
         assert repr(decode(encode(record)).value) == repr(record.value)
 
 
+@given(records.texts(), st.floats(allow_nan=False, allow_infinity=False), st.integers(), st.sampled_from(["", "s"]))
+def test_a_plain_metric_is_written_as_any_other(name: str, value: float, step: int, unit: str) -> None:
+    plain = Record("metric", 1.5, name, value, step, rank=2, attempt=1, unit=unit)
+    labelled = plain._replace(labels={"split": "test"})
+    assert encode(plain) == encode(labelled).replace(',"labels":{"split":"test"}', "")
+
+
 LINES = [
     (math.nan, {"value": None, "nonfinite": "NaN"}),
     (-math.inf, {"value": None, "nonfinite": "-Infinity"}),

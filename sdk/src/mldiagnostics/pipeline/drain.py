@@ -16,7 +16,7 @@ from mldiagnostics.pipeline.backpressure import Backpressure
 from mldiagnostics.pipeline.buffer import FlushToken
 from mldiagnostics.pipeline.drops import shown
 from mldiagnostics.pipeline.gil import GilYielder
-from mldiagnostics.pipeline.records import Record
+from mldiagnostics.pipeline.records import NO_LABELS, Record
 from mldiagnostics.pipeline.sink_backpressure import SinkBackpressure
 from mldiagnostics.pipeline.sink_worker import drop_record
 from mldiagnostics.pipeline.values import LARGEST_WHOLE, Unrecordable, keep_text, settle
@@ -33,6 +33,7 @@ PERIOD_S = 0.5
 """Seconds between passes over the buffer; a record is in its file within a second."""
 
 _SLICE = 64
+_PIECE = 8  # single numbers that are read between two looks at the time
 
 
 class Drain:
@@ -110,9 +111,11 @@ class Drain:
             record = self._record(entry)
             if record is not None:
                 records.append(record)
-                size += entry[-1]
-            self._buffer.give_back(entry[-1])
-            self._yield_gil()
+            if charge := entry[-1]:
+                size += charge if record is not None else 0
+                self._buffer.give_back(charge)
+            if type(entry[3]) is not float or not taken % _PIECE:
+                self._yield_gil()
         self._hand_over(records, size)
         return count
 
@@ -154,7 +157,7 @@ class Drain:
                 payload, step = self._make_payload(payload, t, step), None
             unit = UNITS.get(title, NO_UNIT) if kind == "metric" else ""
             return Record(
-                kind, t, title, value, self._step(step, title), labels or {},
+                kind, t, title, value, self._step(step, title), labels or NO_LABELS,
                 self._origin.rank, self._origin.attempt, unit, payload,
             )  # fmt: skip
         except Unrecordable as reason:
@@ -168,8 +171,8 @@ class Drain:
 
         The metric is kept without it.
         """
-        if step is None:
-            return None
+        if step is None or (type(step) is int and -LARGEST_WHOLE <= step <= LARGEST_WHOLE):
+            return step
         try:
             return _writable(_whole(step))
         except Exception as error:  # noqa: BLE001 - a framework may raise anything when it reads an array

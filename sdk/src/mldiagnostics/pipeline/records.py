@@ -35,7 +35,7 @@ GOODPUT = "goodput"
 Value: TypeAlias = float | tuple[float, ...] | None
 """A number, a series with one number per device, or None for a record with only a payload."""
 
-_NO_LABELS: Mapping[str, str] = MappingProxyType({})
+NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
 class Record(NamedTuple):
@@ -46,7 +46,7 @@ class Record(NamedTuple):
     name: str
     value: Value = None
     step: int | None = None
-    labels: Mapping[str, str] = _NO_LABELS
+    labels: Mapping[str, str] = NO_LABELS
     rank: int = 0
     attempt: int = 0
     unit: str = ""
@@ -64,6 +64,9 @@ def is_goodput(record: Record) -> bool:
 def encode(record: Record) -> str:
     """Return the record's line, ASCII only, with the line break."""
     kind, t, name, value, step, labels, rank, attempt, unit, payload = record
+    if type(value) is float and step is not None and not labels and payload is None and isfinite(value) and isfinite(t):
+        start, middle, end = _frame(kind, name, rank, attempt, unit)  # of almost all records
+        return f'{start}{t!r}{middle}{value!r},"step":{step}{end}'
     line = f'{{"v":{SCHEMA_VERSION},"kind":"{kind}","t":{_number(t)},"name":{_quoted(name)}'
     line += f',"rank":{rank},"attempt":{attempt}'
     if type(value) is float:
@@ -105,7 +108,7 @@ def decode(line: str | bytes) -> Record:
             name=document["name"],
             value=value,
             step=document.get("step"),
-            labels=document.get("labels") or _NO_LABELS,
+            labels=document.get("labels") or NO_LABELS,
             rank=document["rank"],
             attempt=document["attempt"],
             unit=document.get("unit") or "",
@@ -154,6 +157,16 @@ def _flat(payload: Mapping[str, object]) -> str:
         else:
             return ""
     return f"{{{','.join(parts)}}}"
+
+
+@lru_cache(maxsize=1024)
+def _frame(kind: Kind, name: str, rank: int, attempt: int, unit: str) -> tuple[str, str, str]:
+    """Return the parts of a metric's line around its time, its value and its step."""
+    return (
+        f'{{"v":{SCHEMA_VERSION},"kind":"{kind}","t":',
+        f',"name":{_quoted(name)},"rank":{rank},"attempt":{attempt},"value":',
+        f',"unit":{_quoted(unit)}}}\n' if unit else "}\n",
+    )
 
 
 @lru_cache(maxsize=1024)

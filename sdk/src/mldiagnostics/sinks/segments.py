@@ -45,11 +45,7 @@ class Segments:
 
     def append(self, batch: Sequence[Record]) -> None:
         """Append a batch. Raises `SinkUnavailable` if the disk fails."""
-        yield_gil = GilYielder()
-        lines = []
-        for record in batch:
-            lines.append(encode(record))
-            yield_gil()
+        lines = GilYielder().results(encode, batch)
         self._ensure_open()
         self._write("".join(lines).encode())
         if self._bytes >= self._max_bytes:

@@ -136,11 +136,7 @@ class RecordSpool:
 
     def append(self, batch: Sequence[Record]) -> None:
         """Append a batch. Raises `SpoolFull`, or `SinkUnavailable` if the disk fails."""
-        yield_gil = GilYielder()
-        lines = []
-        for record in batch:
-            lines.append(encode(record))
-            yield_gil()
+        lines = GilYielder().results(encode, batch)
         try:
             with self._path.open("ab") as file:
                 start = file.tell()
