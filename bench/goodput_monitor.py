@@ -49,8 +49,8 @@ def measure() -> Section:
             "reading the log from its beginning, with three entries per step. For each interval: a read without new "
             f"events and an upload to TensorBoard, mean of {INTERVALS} intervals of {INTERVAL_S:g} s. For each event: "
             f"{EVENTS} new steps in each interval, less the cost of the interval. This includes reading and "
-            "accounting, with step deviation a point of a curve for each step, and in each interval the ideal step "
-            "time of all steps so far, which dominates in long jobs. A monitor that uploads every 30 s costs a "
+            "accounting, and with step deviation a point of a curve for each step. "
+            "A monitor that uploads every 30 s costs a "
             "thirtieth of an interval per second."
         ),
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-from mldiagnostics.sinks.event_frames import frames, scalar_event, version_event
+from mldiagnostics.sinks.event_frames import frames, number_event, scalar_event, version_event
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.record_writer import RecordWriter
@@ -36,6 +36,11 @@ def test_an_event_equals_protobufs(t: float, step: int, scalars: list[tuple[str,
     parsed = Event.FromString(scalar_event(t, step, scalars))
     assert parsed == Event(wall_time=t, step=step, summary=Summary(value=values))
     assert [(each.tag, each.simple_value) for each in parsed.summary.value] == scalars
+
+
+@given(TIMES, STEPS, TAGS, st.floats(allow_nan=False))
+def test_an_event_of_one_number_is_the_same(t: float, step: int, tag: str, number: float) -> None:
+    assert number_event(t, step, tag, number) == scalar_event(t, step, [(tag, number)])
 
 
 def test_a_number_beyond_32_bit_floats_is_infinite() -> None:

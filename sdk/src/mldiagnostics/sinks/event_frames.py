@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["frames", "scalar_event", "version_event"]
+__all__ = ["frames", "number_event", "scalar_event", "version_event"]
 
 _MIN_VECTORIZED = 16
 """From this many events of one length on, checksums are computed with NumPy."""
@@ -38,6 +38,12 @@ def scalar_event(wall_time: float, step: int, scalars: Iterable[tuple[str, float
     values = b"".join([_value(tag, number) for tag, number in scalars])
     step_field = b"\x10" + _varint(step) if step else b""
     return b"\x09" + _double(wall_time) + step_field + b"\x2a" + _varint(len(values)) + values
+
+
+def number_event(wall_time: float, step: int, tag: str, number: float) -> bytes:
+    """Return the encoded event with one number: faster than `scalar_event`."""
+    step_field = b"\x10" + _varint(step) if step else b""
+    return b"\x09" + _double(wall_time) + step_field + _summary_prefix(tag) + _single(number)
 
 
 def version_event(wall_time: float) -> bytes:
@@ -61,6 +67,13 @@ def _value_prefix(tag: str) -> bytes:
     name = tag.encode("utf-8", "replace")
     tag_field = b"\x0a" + _varint(len(name)) + name + b"\x15"
     return b"\x0a" + _varint(len(tag_field) + 4) + tag_field
+
+
+@lru_cache(maxsize=4096)
+def _summary_prefix(tag: str) -> bytes:
+    """Return the bytes before the number of a summary with one value."""
+    prefix = _value_prefix(tag)
+    return b"\x2a" + _varint(len(prefix) + 4) + prefix
 
 
 def _single(number: float) -> bytes:

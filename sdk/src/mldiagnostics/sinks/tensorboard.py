@@ -18,7 +18,7 @@ from mldiagnostics.layout import sanitize
 from mldiagnostics.locations import local_path
 from mldiagnostics.pipeline.gil import GilYielder
 from mldiagnostics.pipeline.sink import BatchPolicy, Sink, SinkMaker, SinkUnavailable
-from mldiagnostics.sinks.event_frames import frames, scalar_event, version_event
+from mldiagnostics.sinks.event_frames import frames, number_event, scalar_event, version_event
 from mldiagnostics.sinks.local_first import LocalFirst
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def maker(url: str, *, folder: str | None = None) -> SinkMaker:
 class LocalTensorBoardSink:
     """Appends events to one local file; TensorBoard sees each batch at once."""
 
-    batch_policy = BatchPolicy(records=1024)
+    batch_policy = BatchPolicy(records=1024, gather_s=0.1)
     durable = True
 
     def __init__(self, folder: Path, origin: Origin) -> None:
@@ -172,7 +172,10 @@ class EventFile:
             self._file = None
 
     def _event(self, record: Record) -> bytes:
-        step = self._counted(tag_of(record)) if record.step is None else max(-_MAX_INT64, min(record.step, _MAX_INT64))
+        tag, step = tag_of(record), record.step
+        step = self._counted(tag) if step is None else max(-_MAX_INT64, min(step, _MAX_INT64))
+        if isinstance(record.value, float):
+            return number_event(record.t, step, tag, record.value)
         return scalar_event(record.t, step, tagged(record))
 
     def _counted(self, tag: str) -> int:
@@ -200,8 +203,9 @@ class EventFile:
 
 def tag_of(record: Record) -> str:
     """Return a metric's tag; TensorBoard groups tags by the part before a slash."""
-    labels = ",".join(f"{key}={value}" for key, value in sorted(record.labels.items()))
-    return f"{record.name}/{labels}" if labels else record.name
+    if not record.labels:
+        return record.name
+    return f"{record.name}/{','.join(f'{key}={value}' for key, value in sorted(record.labels.items()))}"
 
 
 def tagged(record: Record) -> list[tuple[str, float]]:

@@ -37,13 +37,17 @@ class Export:
 
     def __init__(self, origin: Origin, translate: Translate, makers: Sequence[SinkMaker]) -> None:
         self._translate = translate
-        self._recording = RecordPipeline(origin, makers, buffer=Buffer())
+        self._buffer = Buffer()
+        self._recording = RecordPipeline(origin, makers, buffer=self._buffer)
 
     def write(self, observation: Observation) -> None:
         """Send an observation."""
-        at = observation.at / 1e6
+        at, buffer = observation.at / 1e6, self._buffer
         for count, (name, value, labels, step) in enumerate(self._translate(observation), 1):
-            self._recording.append("metric", name, value=float(value), step=step, labels=labels, t=at)
+            if labels or len(buffer.entries) >= buffer.capacity:
+                buffer.add("metric", name, value=float(value), step=step, labels=labels, t=at)
+            else:
+                buffer.append((at, "metric", name, float(value), step, None, None, 0))
             if count % _MAX_WAITING == 0:
                 self._recording.flush(_FLUSH_TIMEOUT_S)
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, bisect_right, insort
 from typing import TYPE_CHECKING
 
 from mldiagnostics.goodput.account import StepTimes
-from mldiagnostics.goodput.ledger.sorting import in_order
+from mldiagnostics.goodput.ledger.sorted_numbers import SortedNumbers
 
 if TYPE_CHECKING:
     from mldiagnostics.goodput.ledger.attempt_timeline import AttemptTimelines
     from mldiagnostics.goodput.ledger.phases import AttemptTimeline
 
 _SECOND = 1_000_000
-_INSERT_LIMIT = 256
-"""Up to this many new durations are inserted into the sorted column; more are sorted."""
+_SORTED_SHARE = 8
+"""If more than an eighth of the durations change, all of them are sorted anew."""
 
 _PIECE = 1 << 16
 """Durations that are computed at once: as Python objects they take four times the memory."""
@@ -28,8 +27,7 @@ class StepDurations:
         self.progress = progress
         self._times = array("q")
         self._offsets: list[int] = []
-        self._sorted: array[int] | None = None
-        self._total = 0
+        self._sorted: SortedNumbers | None = None
 
     def forget(self, attempt: int, place: int) -> None:
         """Drop the durations of the steps from `place` on, which is in `attempt` or later."""
@@ -43,10 +41,9 @@ class StepDurations:
         del offsets[attempt + 1 :]
         removed = self._times[length:]
         del self._times[length:]
-        self._total -= sum(removed)
-        if self._sorted is not None and len(removed) <= _INSERT_LIMIT:
+        if self._sorted is not None and _SORTED_SHARE * len(removed) <= len(self._times):
             for time in removed:
-                del self._sorted[bisect_left(self._sorted, time)]
+                self._sorted.remove(time)
         elif removed:
             self._sorted = None
 
@@ -65,17 +62,17 @@ class StepDurations:
         """
         self._refresh()
         if self._sorted is None:
-            self._sorted = in_order(self._times)
-        times = self._sorted
-        if not times:
+            self._sorted = SortedNumbers(self._times)
+        times, size = self._sorted, len(self._times)
+        if not size:
             return None
-        low = bisect_left(times, _SECOND)
-        low = low if 2 * low < len(times) else 0
-        size = len(times) - low
-        twice = times[low + (size - 1) // 2] + times[low + size // 2]
-        spread = _deviation(times, low, twice, (size - 1) // 2) + _deviation(times, low, twice, size // 2)
-        high = bisect_right(times, (2 * twice + 3 * spread) // 4, low)
-        return (self._total - sum(times[:low]) - sum(times[high:])) // (high - low)
+        low = times.below(_SECOND)
+        low = low if 2 * low < size else 0
+        kept = size - low
+        twice = times[low + (kept - 1) // 2] + times[low + kept // 2]
+        spread = _deviation(times, low, twice, (kept - 1) // 2) + _deviation(times, low, twice, kept // 2)
+        high = times.up_to((2 * twice + 3 * spread) // 4)
+        return (times.sum_of_first(high) - times.sum_of_first(low)) // (high - low)
 
     def _refresh(self) -> None:
         """Add the durations of new steps."""
@@ -89,10 +86,9 @@ class StepDurations:
             for first in range(timeline.first + len(times) - offsets[attempt], stop, _PIECE):
                 added = self.progress.net_times(first, min(first + _PIECE, stop))
                 times.extend(added)
-                self._total += sum(added)
-        if self._sorted is not None and len(times) - old_length <= _INSERT_LIMIT:
+        if self._sorted is not None and _SORTED_SHARE * (len(times) - old_length) <= len(times):
             for time in times[old_length:]:
-                insort(self._sorted, time)
+                self._sorted.add(time)
         elif len(times) > old_length:
             self._sorted = None
 
@@ -102,11 +98,11 @@ def _end_place(timeline: AttemptTimeline) -> int:
     return min(timeline.kept, timeline.last)
 
 
-def _deviation(times: array[int], low: int, twice: int, place: int) -> int:
-    """Return number `place` of the sorted |2x - twice| for x in `times[low:]`, sorted."""
-    least, most = 0, max(2 * times[-1] - twice, twice - 2 * times[low])
+def _deviation(times: SortedNumbers, low: int, twice: int, place: int) -> int:
+    """Return number `place` of the sorted |2x - twice| for x in `times` from `low` on."""
+    least, most = 0, max(2 * times[len(times) - 1] - twice, twice - 2 * times[low])
     while least < most:
         middle = (least + most) // 2
-        within = bisect_right(times, (twice + middle) // 2, low) - bisect_left(times, (twice - middle + 1) // 2, low)
+        within = times.up_to((twice + middle) // 2) - max(low, times.below((twice - middle + 1) // 2))
         least, most = (least, middle) if within > place else (middle + 1, most)
     return least
