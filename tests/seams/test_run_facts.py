@@ -97,6 +97,14 @@ def test_the_last_step_of_a_completed_run_is_done(tmp_path: Path) -> None:
     assert (report["steps"]["done"], report["steps"]["count"], report["failure"]) == (20, 19, "")
 
 
+def test_the_time_of_a_run_is_that_of_its_account(tmp_path: Path) -> None:
+    programs = Programs(tmp_path)
+    assert programs.run(PROGRAM).code == 0
+    [run] = list_runs(programs.storage)
+    [report] = document_of(Path(programs.storage), "goodput", run.run_id)
+    assert (report["started"], report["ended"]) == (round(run.started or 0, 6), round(run.ended or 0, 6))
+
+
 def test_the_account_of_a_failed_run_has_its_failure(tmp_path: Path) -> None:
     programs = Programs(tmp_path)
     assert programs.run(PROGRAM, "fail").code == 1

@@ -307,7 +307,7 @@ class MLRun(RunFields):
         self._exit_hooks.watch_sigterm()
         if self._records_goodput:
             self.recorder.record_job_start_time(requested_at)
-        self._state.start()
+        self._state.start(requested_at)
         if self._reporter is not None:
             self._reporter.start(self._state.view)
 
@@ -332,17 +332,18 @@ class MLRun(RunFields):
         return True
 
     def _end(self, phase: Phase | None, timeout_s: float) -> None:
-        deadline, now = time.monotonic() + timeout_s, time.time()
+        deadline = time.monotonic() + timeout_s
         self._closed = CloseSummary()  # a callback may close the run too
         self._ending = threading.current_thread() is threading.main_thread()
         for callback in reversed(self._close_callbacks):
             call_guarded("on-close", callback)
         self._state.sync(_LAST_BEAT_TIMEOUT_S, write=False)
+        now = time.time()
         outcome = judge(self._exit_hooks.evidence(declared=phase, preempted=self._state.preempted))
         if self._records_goodput and outcome.phase == "Completed":
             self.recorder.record_job_end_time(now)
         self._records_goodput = False
-        self._settle(outcome, last=True)
+        self._settle(outcome, last=True, at=now)
         self._is_settled = True
         self._closed = self.recording.close(timeout_s)
         self._state.finish(max(deadline - time.monotonic(), _LAST_WRITE_TIMEOUT_S))
@@ -355,9 +356,9 @@ class MLRun(RunFields):
         self._ending = False
         self._exit_hooks.unwatch_sigterm()
 
-    def _settle(self, outcome: RunOutcome, *, last: bool) -> None:
+    def _settle(self, outcome: RunOutcome, *, last: bool, at: float | None = None) -> None:
         self.run_phase = RUN_PHASES[outcome.phase]
-        self._state.settle(outcome, last=last)
+        self._state.settle(outcome, last=last, at=at)
         if self._reporter is not None:
             self._reporter.wake()
 

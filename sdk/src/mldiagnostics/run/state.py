@@ -80,11 +80,12 @@ class RunState:
         self._gather = gather
         self._thread = HeartbeatThread(interval_s=heartbeat_s, beat=self._beat, write=self._write)
 
-    def start(self) -> None:
-        """Record the first phase and start the thread."""
+    def start(self, started: float) -> None:
+        """Record the first phase, as of `started`, and start the thread."""
+        self._started = started
         beat = {"intervalSeconds": self._heartbeat_s}  # the process may be killed before its first heartbeat
         payload = {"host": self._origin.host, **beat, **self._facts["process"]}
-        self._recording.append("phase", self.outcome.phase, payload=payload)
+        self._recording.append("phase", self.outcome.phase, t=started, payload=payload)
         self._thread.start()
 
     def configs_changed(self) -> None:
@@ -96,20 +97,21 @@ class RunState:
         self._published[section] = jsonable(value)
         self._thread.wake()
 
-    def settle(self, outcome: RunOutcome, *, last: bool) -> None:
-        """Record a phase; after the `last` one nothing more is recorded."""
+    def settle(self, outcome: RunOutcome, *, last: bool, at: float | None = None) -> None:
+        """Record a phase, as of `at` or now; after the `last` one nothing more is recorded."""
+        moment = time.time() if at is None else at
         if last:
-            self._update_progress(time.time())
+            self._update_progress(moment)
             self._record_configs()
             self._is_closed = True
         if outcome != self.outcome:
             self.outcome = outcome
             if outcome.phase in FINAL:
-                self._ended = time.time()
+                self._ended = moment
             reason = {"host": self._origin.host, "reason": outcome.reason, "message": outcome.message}
             drops = {"drops": self._recording.drops} if last and self._recording.drops else {}
             payload = {**reason, **self._step_time(), **drops}
-            self._recording.append("phase", outcome.phase, step=self.last_step, payload=payload)
+            self._recording.append("phase", outcome.phase, step=self.last_step, t=moment, payload=payload)
 
     def sync(self, timeout_s: float, *, write: bool = True) -> bool:
         """Record a heartbeat, and `write` run.json.

@@ -1,4 +1,4 @@
-"""Numbers in order that change at any place, in time that hardly grows with their count; pure.
+"""Many numbers in order, which change at any place; pure.
 
 They are kept in blocks, so that an insertion moves a few kilobytes.
 """
