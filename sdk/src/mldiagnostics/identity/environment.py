@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _HOSTS_FILE = Path("/etc/hosts")
+_ENDED = {"Z", "X"}
+"""States of processes that have ended."""
 
 
 def detect(env: Mapping[str, str]) -> ProcessEnvironment:
@@ -35,9 +37,12 @@ def detect(env: Mapping[str, str]) -> ProcessEnvironment:
 
 
 def started(pid: int) -> str:
-    """Return the start time of a process in clock ticks since boot; empty if unknown."""
+    """Return the start time of a process in clock ticks since boot; empty if unknown.
+
+    A process that has ended and that its parent has not noticed has none.
+    """
     fields = _content(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
-    return fields[19] if len(fields) > 19 else ""
+    return fields[19] if len(fields) > 19 and fields[0] not in _ENDED else ""
 
 
 def is_running(pid: int, since: str) -> bool:

@@ -16,12 +16,13 @@ _OF_AN_ATTEMPT = ("attempt", "incarnation", "started", "ended", "phase", "reason
 def continued(document: Mapping[str, Any], earlier: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return `document` with the history of the `earlier` run.json.
 
-    The creation time is that of the first attempt. An attempt without a final phase counts as lost.
+    The creation time is that of the first attempt. An attempt without a final phase counts as lost, unless a forked
+    child continues it.
     """
     if not earlier or earlier.get("runId") != document["runId"]:
         return {**document, "attempts": []}
     history = _attempts(earlier)
-    if earlier.get("incarnation") != document["incarnation"]:
+    if earlier.get("incarnation") not in {document["incarnation"], document.get("forkedFrom")}:
         history.append(_past(earlier))
     created = earlier.get("created")
     created = created if isinstance(created, int | float) else document["created"]

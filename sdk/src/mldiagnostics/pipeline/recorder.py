@@ -20,7 +20,7 @@ from mldiagnostics.pipeline.forks import wait_for_imports
 from mldiagnostics.pipeline.sink_worker import SinkWorker
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from mldiagnostics.identity.origin import Origin
@@ -79,6 +79,8 @@ class RecordPipeline:
         self.origin = origin
         self.lasting = lasting
         """Whether `close_all` closes it at the end of the process."""
+        self.on_child: Callable[[], object] = lambda: None
+        """Called in a forked child with its first record; must return at once."""
         self._sinks, self._observers = tuple(sinks), tuple(observers)
         self._waits = waits
         self._buffer = buffer
@@ -206,6 +208,7 @@ class RecordPipeline:
             from mldiagnostics.pipeline import forked_exit  # noqa: PLC0415 - only in children that record
 
             forked_exit.guard(_close_quickly)
+            self.on_child()
 
         self._buffer.suspend(start)
 

@@ -15,7 +15,7 @@ from mldiagnostics.diagnostics import warn_ignored, warn_once
 from mldiagnostics.lifecycle import current_run
 from mldiagnostics.lifecycle.outcome import Phase, RunOutcome, judge, terminating
 from mldiagnostics.pipeline.recorder import CloseSummary
-from mldiagnostics.run import ownership
+from mldiagnostics.run import ownership, takeover
 from mldiagnostics.run.closing import (
     CLOSE_TIMEOUT_S,
     RUN_PHASES,
@@ -304,12 +304,31 @@ class MLRun(RunFields):
             requested_at: Time of the call of `machinelearning_run`, in Unix seconds.
         """
         current_run.enter(self)
+        session, incarnation = takeover.session_id(0), self.origin.incarnation
+        self.recording.on_child = lambda: takeover.watch(self, session, incarnation)
         self._exit_hooks.watch_sigterm()
         if self._records_goodput:
             self.recorder.record_job_start_time(requested_at)
         self._state.start(requested_at)
         if self._reporter is not None:
             self._reporter.start(self._state.view)
+
+    def lead_in_child(self, parent: str) -> None:
+        """Lead the run in this forked child, a daemon; called once, after its parent has ended.
+
+        Args:
+            parent: Incarnation of the parent.
+        """
+        from mldiagnostics.run.exit_hooks import process_exit_hooks  # noqa: PLC0415 - only in a daemon
+
+        self._closing = threading.RLock()  # a thread of the parent may hold the old one
+        with self._closing:
+            self.origin = self.recording.origin
+            self._exit_hooks = process_exit_hooks()
+            self._reporter = None  # it reports the parent
+            self._state = self._state.in_child(self.origin, parent)
+            self._pid = os.getpid()
+            self._state.begin(time.time())  # later than the parent, whose records have the same rank
 
     def at_exit(self) -> None:
         """Close the run at the end of the process."""

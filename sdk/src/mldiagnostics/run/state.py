@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.configs.jsonable import jsonable
@@ -76,17 +77,36 @@ class RunState:
         self._progress: dict[str, float] = {}
         self._configs_before: Mapping[str, Any] = {}
         self._is_closed = False
+        self._storage = storage
         self._manifest = Manifest(storage, origin.run_id) if leads else None
         self._gather = gather
         self._thread = HeartbeatThread(interval_s=heartbeat_s, beat=self._beat, write=self._write)
 
     def start(self, started: float) -> None:
-        """Record the first phase, as of `started`, and start the thread."""
+        """Begin at the start of the run."""
         self._started = started
+        self.begin(started)
+
+    def begin(self, moment: float) -> None:
+        """Record the first phase of this process, as of a moment, and start the thread."""
         beat = {"intervalSeconds": self._heartbeat_s}  # the process may be killed before its first heartbeat
         payload = {"host": self._origin.host, **beat, **self._facts["process"]}
-        self._recording.append("phase", self.outcome.phase, t=started, payload=payload)
+        self._recording.append("phase", self.outcome.phase, t=moment, payload=payload)
         self._thread.start()
+
+    def in_child(self, origin: Origin, parent: str) -> RunState:
+        """Return the state of a forked child that leads the run instead of its parent.
+
+        Args:
+            origin: Identity of the child in its records.
+            parent: Incarnation of the parent, whose attempt the child continues.
+        """
+        state = copy(self)
+        state._origin, state._facts = origin, {**self._facts, "forkedFrom": parent}
+        if self._manifest is not None:
+            state._manifest = Manifest(self._storage, origin.run_id)
+        state._thread = HeartbeatThread(interval_s=self._heartbeat_s, beat=state._beat, write=state._write)
+        return state
 
     def configs_changed(self) -> None:
         """Schedule a record of the changed configurations."""

@@ -82,7 +82,7 @@ def _head(report: GoodputReport) -> str:
         f'<div class="soft"><span class="place">{escape(report.name)}</span><br>{period}{left_out}{start}{known}</div>'
         f"{warning}"
         '<div class="hero">'
-        + "".join(f"<div><b>{text}</b>{name}</div>" for text, name in cards)
+        + "".join(f"<div><b>{escape(text)}</b>{name}</div>" for text, name in cards)
         + "</div>"
         + _divided(whole)
     )

@@ -1,0 +1,63 @@
+"""Let a daemon lead the run that the program started before it became one.
+
+A daemon is a forked child in a session of its own, whose parent ends without a word. Other forked children, such as
+data loaders, stay in the session of their parent: they record, and the phase is the parent's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from mldiagnostics.diagnostics import warn_once
+from mldiagnostics.errors import MLDiagnosticsError
+from mldiagnostics.layout import RUN_RECORD
+from mldiagnostics.lifecycle.outcome import FINAL
+from mldiagnostics.run import ownership
+
+if TYPE_CHECKING:
+    from mldiagnostics.run.mlrun import MLRun
+
+PAUSE_S = 0.1
+
+session_id = getattr(os, "getsid", lambda _: 0)
+
+
+def watch(run: MLRun, session: int, incarnation: str) -> None:
+    """Lead the run in this forked child, if it is a daemon, once the parent has ended.
+
+    Args:
+        run: The run of the parent.
+        session: Session of the process that started the run.
+        incarnation: Incarnation of that process.
+    """
+    if session_id(0) != session:
+        thread = threading.Thread(
+            target=_serve, args=(run, incarnation), name="mldiagnostics-takeover", daemon=True
+        )
+        thread.start()
+
+
+def _serve(run: MLRun, incarnation: str) -> None:
+    try:
+        while not ownership.claim(run.run_id, os.environ):
+            time.sleep(PAUSE_S)
+        if not _is_over(run, incarnation):
+            run.lead_in_child(incarnation)
+    except Exception as error:  # noqa: BLE001 - the records are written all the same
+        warn_once("run-takeover", f"the run is not led by this daemon: {error!r}; start the run in it")
+
+
+def _is_over(run: MLRun, incarnation: str) -> bool:
+    """Return whether the parent has written the end of the run."""
+    from mldiagnostics.store import open_store  # noqa: PLC0415 - only in a daemon
+
+    try:
+        with open_store(run.storage).open(f"{run.run_id}/{RUN_RECORD}") as file:
+            document = json.load(file)
+    except (MLDiagnosticsError, OSError, ValueError):
+        return False
+    return isinstance(document, dict) and document.get("incarnation") == incarnation and document["phase"] in FINAL
