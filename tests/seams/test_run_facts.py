@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, given, settings
+from mldiagnostics.goodput.render.words import duration, share_of
 from mldiagnostics.identity.origin import Origin
 from mldiagnostics.runs import list_runs
 from mldiagnostics.spool.creation import create_directory
@@ -17,7 +18,7 @@ from support.programs.command_line import CommandLine
 from support.programs.processes import Programs
 from support.run_files import put_run
 from support.run_histories import RUN, History, histories, write
-from support.surfaces import document_of, facts_of, surfaces_of
+from support.surfaces import document_of, facts_of, figures_of, surfaces_of, text_of
 
 if TYPE_CHECKING:
     import pytest
@@ -40,13 +41,14 @@ if sys.argv[1:] == ["kill"]:
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(histories())
-def test_every_surface_agrees_on_any_history(history: History) -> None:
+def test_every_surface_agrees_on_any_history_at_any_moment(history: History) -> None:
     with TemporaryDirectory() as folder:
         write(Path(folder), history, now=time.time())
         rows, shares = asyncio.run(surfaces_of(Path(folder), RUN))
-    facts = {name: facts_of(row) for name, row in rows.items()}
-    assert all(each == facts["get"] for each in facts.values()), facts
-    assert_story(history, facts["get"])
+        facts = {name: facts_of(row) for name, row in rows.items()}
+        assert all(each == facts["get"] for each in facts.values()), facts
+        assert_story(history, facts["get"])
+        assert_texts(Path(folder), rows["get"])
     if facts["get"]["completionTime"] is not None:
         assert len(set(shares.values())) == 1, shares
 
@@ -54,14 +56,30 @@ def test_every_surface_agrees_on_any_history(history: History) -> None:
 def assert_story(history: History, shown: dict[str, Any]) -> None:
     """The facts are those of the history: the failure of any rank, the last end, the last step."""
     known = [process for rank, process in enumerate(history.last) if rank == 0 or not process.loses_records]
-    ends = {process.end for process in known}
-    failed = ends & {"Failed", "killed"}
-    assert shown["phase"] == ("Failed" if failed else "Active" if "running" in ends else "Completed")
-    assert (shown["completionTime"] is None) == ("running" in ends)
+    phases = {history.phase_of(process) for process in known}
+    assert shown["phase"] == ("Failed" if "Failed" in phases else "Active" if "Active" in phases else "Completed")
+    assert (shown["completionTime"] is None) == ("Active" in phases)
     assert shown["attempt"] == len(history.attempts) - 1
     leader = history.last[0]
-    if leader.steps and not leader.clock_step_s and not leader.loses_records:
-        assert shown["progress"]["step"] == leader.steps - 1
+    if (step := history.seen_of(leader)[-1].step) is not None and not leader.clock_step_s + leader.loses_records:
+        assert shown["progress"]["step"] == step
+
+
+def assert_texts(storage: Path, row: dict[str, Any]) -> None:
+    """The page of `mldiag runs get`, the table of `list` and the page about goodput show the row."""
+    phase = f"{row['phase']} ({row['reason']})" if row["reason"] else row["phase"]
+    lines = text_of(storage, "runs", "get", RUN).splitlines()
+    assert f"phase       {phase}" in lines
+    assert phase in text_of(storage, "runs", "list")
+    if row["goodput"] is not None:
+        figures = figures_of(text_of(storage, "goodput", RUN, "-o", "html"))
+        [report] = document_of(storage, "goodput", RUN)
+        if row["completionTime"] is None:
+            assert report["now"] <= time.time()
+            return
+        assert figures["goodput"] == share_of(row["goodput"], 1)
+        assert figures["elapsed"] == duration(report["cumulative"]["elapsed_s"])
+        assert f"goodput     {share_of(row['goodput'])}" in lines
 
 
 def test_a_failed_worker_fails_the_run_everywhere(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
-"""Random histories of a run, written as processes of the SDK write them."""
+"""Random histories of a run, written as processes of the SDK write them, as they are at a moment."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from hypothesis import strategies as st
 from mldiagnostics.layout import record_segment_key
@@ -15,17 +16,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-End: TypeAlias = Literal["Completed", "Failed", "killed", "running"]
+End: TypeAlias = Literal["Completed", "Failed", "killed"]
 
 RUN: Final = "4f6c" * 16
 INTERVAL_S: Final = 100.0
-LONG_AGO_S: Final = 20_000.0
-"""Age of the first attempt; killed processes fell silent longer ago than three intervals."""
+LOST_S: Final = 3 * INTERVAL_S
+"""A process that is silent for longer is lost."""
+ATTEMPT_S: Final = 3000.0
+"""From the start of an attempt to that of the next one, which may follow a suspension."""
+LONG_S: Final = 1000.0
+"""After this time all processes of an attempt have ended or are lost."""
 
 
 @dataclass(frozen=True)
 class Process:
-    """The life of one process of an attempt."""
+    """The life of one process of an attempt, in seconds since the start of the attempt."""
 
     steps: int
     end: End
@@ -37,17 +42,38 @@ class Process:
     """Its clock is set by so much in the middle of its steps."""
 
 
+class Moment(NamedTuple):
+    """A moment at which a process writes, in seconds since the start of its attempt."""
+
+    t: float
+    step: int | None
+    is_end: bool = False
+
+
 @dataclass(frozen=True)
 class History:
-    """Attempts at a run: of each the processes by rank."""
+    """Attempts at a run, of each the processes by rank, and a moment at which others look at it."""
 
     attempts: tuple[tuple[Process, ...], ...]
     is_numbered: bool
     """Whether a launcher numbers the attempts."""
+    looked_s: float
+    """Seconds from the start of the last attempt to the moment."""
 
     @property
     def last(self) -> tuple[Process, ...]:
         return self.attempts[-1]
+
+    def phase_of(self, process: Process) -> str:
+        """Return the phase of a process of the last attempt at the moment."""
+        seen = self.seen_of(process)
+        if seen[-1].is_end:
+            return process.end
+        return "Failed" if self.looked_s - max(moment.t for moment in seen) > LOST_S else "Active"
+
+    def seen_of(self, process: Process) -> list[Moment]:
+        """Return the moments of a process of the last attempt that lie before this one."""
+        return list(takewhile(lambda moment: moment.t <= self.looked_s, moments(process)))
 
 
 @st.composite
@@ -55,75 +81,81 @@ def histories(draw: st.DrawFn) -> History:
     """Draw a history of one to three attempts of one to three ranks."""
     ranks, count = draw(st.integers(1, 3)), draw(st.integers(1, 3))
 
-    def process(*, rank: int, is_last: bool) -> Process:
-        ends: list[End] = ["Completed", "Failed", "killed"]
-        if is_last:
-            ends.append("running")
+    def process(rank: int) -> Process:
         return Process(
             steps=draw(st.integers(0, 12)),
-            end=draw(st.sampled_from(ends)),
+            end=draw(st.sampled_from(["Completed", "Failed", "killed"])),
             late_s=draw(st.sampled_from([0.0, 51.0])),
             loses_records=draw(st.sampled_from([False, False, False, rank == 0])),
             clock_step_s=draw(st.sampled_from([0.0, 0.0, -30.0, 30.0])),
         )
 
-    attempts = tuple(
-        tuple(process(rank=rank, is_last=number == count - 1) for rank in range(ranks)) for number in range(count)
-    )
-    return History(attempts, is_numbered=draw(st.booleans()))
+    attempts = tuple(tuple(map(process, range(ranks))) for _ in range(count))
+    looked_s = draw(st.sampled_from([LONG_S, LONG_S]) | st.floats(0.5, 110.0))  # the tests themselves may be slow
+    return History(attempts, is_numbered=draw(st.booleans()), looked_s=looked_s)
+
+
+def moments(process: Process) -> Iterator[Moment]:
+    """Yield the moments at which a process writes: its start, its steps and its end."""
+    t = 0.0
+    yield Moment(t, None)
+    for step in range(process.steps):
+        t += 1.0 + (process.clock_step_s if step == process.steps // 2 and step else 0.0)
+        yield Moment(t, step)
+    if process.end != "killed":
+        yield Moment(max(t, 0.0) + 1.0 + process.late_s, process.steps - 1 if process.steps else None, is_end=True)
 
 
 def write(root: Path, history: History, *, now: float) -> None:
-    """Write the files of a run as they are at `now`."""
+    """Write the files of a run as they are at its moment, which is `now`."""
     document: dict[str, Any] | None = None
     for number, processes in enumerate(history.attempts):
         recorded = number if history.is_numbered else 0
-        start = now - LONG_AGO_S + 3000.0 * number
+        start = now - history.looked_s - ATTEMPT_S * (len(history.attempts) - 1 - number)
         for rank, process in enumerate(processes):
-            own_start = now - 60.0 if process.end == "running" else start
             name = f"{number}{rank}aaaaaa"
-            records = list(_records(process, rank, recorded, own_start, name))
+            seen = history.seen_of(process) if processes is history.last else moments(process)
+            records = [each for moment in seen for each in _records(moment, process, rank, recorded, start, name)]
             if not process.loses_records:
                 key = record_segment_key(attempt=recorded, rank=rank, incarnation=name, number=1)
                 path = root / RUN / key
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text("".join(map(encode, records)))
             if rank == 0:
-                document = continued(_manifest(process, records, len(processes), recorded, name), document)
+                document = continued(_manifest(records, len(processes), process, recorded, name), document)
     (root / RUN).mkdir(parents=True, exist_ok=True)
     (root / RUN / "run.json").write_text(json.dumps(document))
 
 
-def _records(process: Process, rank: int, attempt: int, start: float, incarnation: str) -> Iterator[Record]:
-    host = f"host-{rank}"
+def _records(
+    moment: Moment, process: Process, rank: int, attempt: int, start: float, incarnation: str
+) -> Iterator[Record]:
+    t, step = start + moment.t, moment.step
 
-    def record(kind: Any, t: float, name: str, step: int | None = None, **payload: Any) -> Record:
+    def record(kind: Any, name: str, **payload: Any) -> Record:
         return Record(kind, t, name, step=step, rank=rank, attempt=attempt, payload=payload)
 
-    def goodput(t: float, number: int, **payload: Any) -> Record:
-        event = {"job_name": "job", **payload, "event_id": f"{incarnation}-{number}"}
-        return record("event", t, "goodput", **event)
+    def goodput(**payload: Any) -> Iterator[Record]:
+        if rank == 0:
+            event = {"job_name": "job", **payload, "event_id": f"{incarnation}-{step}-{moment.is_end:d}"}
+            yield Record("event", t, "goodput", attempt=attempt, payload=event)
 
-    yield record("phase", start, "Active", host=host, intervalSeconds=INTERVAL_S)
-    t, last = start, None
-    if rank == 0:
-        yield goodput(t, 0, job_start_time=t)
-    for last in range(process.steps):
-        t += 1.0 + (process.clock_step_s if last == process.steps // 2 and last else 0.0)
-        if rank == 0:
-            yield goodput(t, last + 1, step_count=last, step_start_time=t)
-        yield record("heartbeat", t, "alive", last, intervalSeconds=INTERVAL_S, stepTimeSeconds=1.0)
-    if process.end in {"Completed", "Failed"}:
-        t = max(t, start) + 1.0 + process.late_s
-        if rank == 0:
-            yield goodput(t, process.steps + 1, job_end_time=t)
+    if moment.is_end:
+        if process.end == "Completed":
+            yield from goodput(job_end_time=t)
         reason = {"reason": "ExitCode", "message": f"exit {rank + 3}"} if process.end == "Failed" else {}
-        yield record("phase", t, process.end, last, host=host, **({"reason": "", "message": ""} | reason))
+        yield record("phase", process.end, host=f"host-{rank}", **({"reason": "", "message": ""} | reason))
+    elif step is None:
+        yield record("phase", "Active", host=f"host-{rank}", intervalSeconds=INTERVAL_S)
+        yield from goodput(job_start_time=t)
+    else:
+        yield from goodput(step_count=step, step_start_time=t)
+        yield record("heartbeat", "alive", intervalSeconds=INTERVAL_S, stepTimeSeconds=1.0)
 
 
-def _manifest(process: Process, records: list[Record], ranks: int, attempt: int, incarnation: str) -> dict[str, Any]:
+def _manifest(records: list[Record], ranks: int, process: Process, attempt: int, incarnation: str) -> dict[str, Any]:
     """Return the run.json of the process that leads: the last write, of its end or of an earlier heartbeat."""
-    final = records[-1] if process.end in {"Completed", "Failed"} else None
+    final = records[-1] if records[-1].kind == "phase" and records[-1].name != "Active" else None
     beats = [record for record in records if record.kind in {"phase", "heartbeat"}]
     seen = beats[-1] if final else beats[len(beats) // 2]
     payload = (final.payload if final else None) or {}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from html import unescape
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -28,9 +30,19 @@ def facts_of(row: Document) -> Document:
 
 def document_of(storage: Path, *arguments: str) -> Any:
     """Return what a command prints with `-o json`."""
-    result = CliRunner().invoke(program, [*arguments, "--storage", str(storage), "-o", "json"])
+    return json.loads(text_of(storage, *arguments, "-o", "json"))
+
+
+def text_of(storage: Path, *arguments: str) -> str:
+    """Return what a command prints."""
+    result = CliRunner().invoke(program, [*arguments, "--storage", str(storage)])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return json.loads(result.stdout)
+    return result.stdout
+
+
+def figures_of(page: str) -> dict[str, str]:
+    """Return the large figures of a page about goodput, by name."""
+    return {name: unescape(text) for text, name in re.findall(r"<b>([^<]*)</b>([a-z ]+)", page)}
 
 
 async def view_of(storage: Path, run: str) -> tuple[Document, Document, Document]:
