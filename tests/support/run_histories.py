@@ -115,7 +115,8 @@ def write(root: Path, history: History, *, now: float) -> None:
         for rank, process in enumerate(processes):
             name = f"{number}{rank}aaaaaa"
             seen = history.seen_of(process) if processes is history.last else moments(process)
-            records = [each for moment in seen for each in _records(moment, process, rank, recorded, start, name)]
+            common: dict[str, Any] = {"rank": rank, "attempt": recorded, "start": start, "incarnation": name}
+            records = [each for moment in seen for each in _records(moment, process, **common)]
             if not process.loses_records:
                 key = record_segment_key(attempt=recorded, rank=rank, incarnation=name, number=1)
                 path = root / RUN / key
@@ -128,7 +129,7 @@ def write(root: Path, history: History, *, now: float) -> None:
 
 
 def _records(
-    moment: Moment, process: Process, rank: int, attempt: int, start: float, incarnation: str
+    moment: Moment, process: Process, *, rank: int, attempt: int, start: float, incarnation: str
 ) -> Iterator[Record]:
     t, step = start + moment.t, moment.step
 

@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+from copy import copy
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -314,7 +315,7 @@ class MLRun(RunFields):
             self._reporter.start(self._state.view)
 
     def lead_in_child(self, parent: str) -> None:
-        """Lead the run in this forked child, a daemon; called once, after its parent has ended.
+        """Lead the run in this forked child, a daemon whose parent has ended.
 
         Args:
             parent: Incarnation of the parent.
@@ -326,7 +327,9 @@ class MLRun(RunFields):
             self.origin = self.recording.origin
             self._exit_hooks = process_exit_hooks()
             self._reporter = None  # it reports the parent
-            self._state = self._state.in_child(self.origin, parent)
+            state = copy(self._state)
+            state.lead_in_child(self.origin, parent)
+            self._state = state
             self._pid = os.getpid()
             self._state.begin(time.time())  # later than the parent, whose records have the same rank
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.configs.jsonable import jsonable
@@ -94,19 +93,17 @@ class RunState:
         self._recording.append("phase", self.outcome.phase, t=moment, payload=payload)
         self._thread.start()
 
-    def in_child(self, origin: Origin, parent: str) -> RunState:
-        """Return the state of a forked child that leads the run instead of its parent.
+    def lead_in_child(self, origin: Origin, parent: str) -> None:
+        """Become the state of a forked child that leads the run instead of its parent.
 
         Args:
             origin: Identity of the child in its records.
             parent: Incarnation of the parent, whose attempt the child continues.
         """
-        state = copy(self)
-        state._origin, state._facts = origin, {**self._facts, "forkedFrom": parent}
+        self._origin, self._facts = origin, {**self._facts, "forkedFrom": parent}
         if self._manifest is not None:
-            state._manifest = Manifest(self._storage, origin.run_id)
-        state._thread = HeartbeatThread(interval_s=self._heartbeat_s, beat=state._beat, write=state._write)
-        return state
+            self._manifest = Manifest(self._storage, origin.run_id)
+        self._thread = HeartbeatThread(interval_s=self._heartbeat_s, beat=self._beat, write=self._write)
 
     def configs_changed(self) -> None:
         """Schedule a record of the changed configurations."""
@@ -118,7 +115,7 @@ class RunState:
         self._thread.wake()
 
     def settle(self, outcome: RunOutcome, *, last: bool, at: float | None = None) -> None:
-        """Record a phase, as of `at` or now; after the `last` one nothing more is recorded."""
+        """Record a phase, as of `at` or now; after the `last` one nothing is recorded."""
         moment = time.time() if at is None else at
         if last:
             self._update_progress(moment)

@@ -10,7 +10,7 @@ import json
 import os
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import MLDiagnosticsError
@@ -18,15 +18,26 @@ from mldiagnostics.layout import RUN_RECORD
 from mldiagnostics.lifecycle.outcome import FINAL
 from mldiagnostics.run import ownership
 
-if TYPE_CHECKING:
-    from mldiagnostics.run.mlrun import MLRun
-
 PAUSE_S = 0.1
 
 session_id = getattr(os, "getsid", lambda _: 0)
 
 
-def watch(run: MLRun, session: int, incarnation: str) -> None:
+class ForkedRun(Protocol):
+    """A run in a forked child."""
+
+    @property
+    def run_id(self) -> str:
+        """Id of the run."""
+
+    storage: str
+    """Root of all runs."""
+
+    def lead_in_child(self, parent: str) -> None:
+        """Lead the run, after the process of this incarnation."""
+
+
+def watch(run: ForkedRun, session: int, incarnation: str) -> None:
     """Lead the run in this forked child, if it is a daemon, once the parent has ended.
 
     Args:
@@ -35,13 +46,11 @@ def watch(run: MLRun, session: int, incarnation: str) -> None:
         incarnation: Incarnation of that process.
     """
     if session_id(0) != session:
-        thread = threading.Thread(
-            target=_serve, args=(run, incarnation), name="mldiagnostics-takeover", daemon=True
-        )
+        thread = threading.Thread(target=_serve, args=(run, incarnation), name="mldiagnostics-takeover", daemon=True)
         thread.start()
 
 
-def _serve(run: MLRun, incarnation: str) -> None:
+def _serve(run: ForkedRun, incarnation: str) -> None:
     try:
         while not ownership.claim(run.run_id, os.environ):
             time.sleep(PAUSE_S)
@@ -51,7 +60,7 @@ def _serve(run: MLRun, incarnation: str) -> None:
         warn_once("run-takeover", f"the run is not led by this daemon: {error!r}; start the run in it")
 
 
-def _is_over(run: MLRun, incarnation: str) -> bool:
+def _is_over(run: ForkedRun, incarnation: str) -> bool:
     """Return whether the parent has written the end of the run."""
     from mldiagnostics.store import open_store  # noqa: PLC0415 - only in a daemon
 

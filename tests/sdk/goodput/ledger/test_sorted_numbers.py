@@ -1,4 +1,4 @@
-"""Numbers in blocks equal a sorted list, whatever is added and removed."""
+"""Numbers in blocks equal a sorted list after all additions and removals."""
 
 from __future__ import annotations
 
