@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def trace_of(arrival_ms: float) -> bytes:
+def trace_of(arrival_ms: float, clock_ms: float = 0.0) -> bytes:
     """Return a host that puts data on its device until it arrives; all leave after 50 ms."""
     host, device = [], []
     for n in range(12):
-        t = n * 50.0
+        t = clock_ms + n * 50.0
         host += [
             Event("step", t, 49.9, {"step_num": n}),
             Event("load", t, arrival_ms),
@@ -54,6 +54,12 @@ def test_a_session_ends_in_a_verdict_with_pod_node_and_rank(session: Path, tmp_p
     assert verdict.hosts[0].to_json() == {"name": "trainer-1", "rank": 1, "pod": "trainer-1", "node": "n1"}
     assert parse_diagnosis((session / "diagnosis.json").read_bytes(), source="d") == result.diagnosis
     assert tuple(read_summaries(store, "s1")) == result.summaries
+
+
+def test_clocks_an_hour_apart_change_nothing(session: Path, tmp_path: Path) -> None:
+    before = diagnose_session(open_store(str(tmp_path)), "s1", write=False).diagnosis
+    (session / "trainer-0.xplane.pb").write_bytes(trace_of(3.0, clock_ms=3_600_000.0))
+    assert diagnose_session(open_store(str(tmp_path)), "s1", write=False).diagnosis == before
 
 
 def test_a_trace_is_read_once(session: Path, tmp_path: Path) -> None:

@@ -53,6 +53,19 @@ def test_two_sessions_are_compared_unless_their_hosts_differ(mldiag: CommandLine
     assert "--force: only with --against" in mldiag.failure("diagnose", run, "--force", code=64)
 
 
+def test_sessions_of_runs_with_other_configurations_are_compared_on_request(
+    mldiag: CommandLine, store: Store, run: str
+) -> None:
+    put_run(store, run, configs={"user": {"batch": 32}, "software": {"jax": "0.9"}})
+    put_run(store, "81aa", configs={"user": {"batch": 64}, "software": {"jax": "0.10"}})
+    put_diagnosed_session(store, "81aa", "slow", hosts=4, slow=2)
+    commands = ("diagnose", "81aa/slow", "--against", f"{run}/slow")
+    assert mldiag.failure(*commands) == "user.batch: 32 before, 64 after; compare them anyway with --force"
+    assert mldiag.lines(*commands, "--force")[0].startswith("step ")
+    put_run(store, "81aa", configs={"user": {"batch": 32}, "software": {"jax": "0.10"}})
+    assert mldiag.lines(*commands)[0].startswith("step ")
+
+
 def test_a_trace_that_cannot_be_read_leaves_the_findings_about_the_other_hosts(mldiag: CommandLine, run: str) -> None:
     profile = mldiag.folder / f"mldiagnostics/{run}/plugins/profile"
     (profile / "slow/host-9.xplane.pb").write_bytes(b"\xff" * 100)

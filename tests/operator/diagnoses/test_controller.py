@@ -15,7 +15,7 @@ from mldiagnostics_api.reports.reported_run import RunKey
 from mldiagnostics_kube.client.apiserver import NotFound, path_to
 from mldiagnostics_operator.config import OperatorConfig
 from mldiagnostics_operator.diagnoses import diagnosis as diagnosis_module
-from mldiagnostics_operator.diagnoses.controller import DiagnosisController
+from mldiagnostics_operator.diagnoses.controller import PER_NAMESPACE, DiagnosisController
 from mldiagnostics_operator.diagnoses.job import VOLUME, JobTemplate
 from mldiagnostics_operator.run_exchange import RunExchange
 from mldiagnostics_operator.storage import Storage
@@ -119,6 +119,12 @@ async def job_of(ml: Namespace, uid: str) -> dict[str, Any]:
                 await asyncio.sleep(0.05)
 
 
+async def jobs_of(ml: Namespace) -> list[dict[str, Any]]:
+    """Return the Jobs of the namespace."""
+    listed = await ml.cluster.get(path_to("batch", "v1", "jobs", namespace=ml.name))
+    return [*listed["items"]]
+
+
 async def findings_of(ml: Namespace, exchange: RunExchange, run: str = RUN) -> Sequence[RunFinding]:
     """Wait for the findings of a run."""
     async with asyncio.timeout(DEADLINE_S):
@@ -192,6 +198,26 @@ async def test_a_diagnosis_that_fails_leaves_the_capture_as_it_is(ml: Namespace,
             assert (status["phase"], condition(status, "Complete")["status"]) == ("Succeeded", "True")
         status = await ml.until(lambda status: status["diagnosis"]["state"] == "Failed", "elsewhere")
         assert condition(status, "Diagnosed")["reason"] == "StorageNotShared"
+
+
+async def test_jobs_of_a_namespace_wait_in_line(ml: Namespace, tmp_path: Path) -> None:
+    captures = [f"capture-{number}" for number in range(PER_NAMESPACE + 2)]
+    ended: set[str] = set()
+    async with diagnosing(ml, tmp_path), asyncio.timeout(DEADLINE_S):
+        await asyncio.gather(*(pending(ml, name) for name in captures))
+        while len(ended) < len(captures):
+            jobs = {job["metadata"]["name"]: job for job in await jobs_of(ml)}
+            running = jobs.keys() - ended
+            assert len(running) <= PER_NAMESPACE
+            full = min(PER_NAMESPACE, len(captures) - len(ended))
+            if len(running) < full:
+                await asyncio.sleep(0.05)
+                continue
+            name = min(running)
+            await end(ml, jobs[name], "Failed")
+            ended.add(name)
+        for name in captures:
+            await ml.until(lambda status: status["diagnosis"]["state"] == "Failed", name)
 
 
 async def test_the_next_leader_finds_the_job_of_the_one_before(ml: Namespace, tmp_path: Path) -> None:

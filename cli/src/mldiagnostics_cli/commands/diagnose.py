@@ -26,7 +26,7 @@ __all__ = ["diagnose"]
 @click.argument("session", metavar="SESSION|RUN|DIR")
 @source_options
 @click.option("--against", metavar="SESSION|RUN|DIR", help="Compare with this earlier session, operation by operation.")
-@click.option("--force", is_flag=True, help="Compare sessions whose hosts or devices differ.")
+@click.option("--force", is_flag=True, help="Compare sessions whose hosts, devices or configurations differ.")
 @click.option(
     "--top",
     type=click.IntRange(min=0),

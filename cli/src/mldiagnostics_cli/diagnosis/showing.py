@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.runs import configs
 from mldiagnostics_diagnosis.comparison import compare
 
 from mldiagnostics_cli.commands.options import OutputFormat
+from mldiagnostics_cli.diagnosis.configurations import difference
 from mldiagnostics_cli.diagnosis.page import comparison_lines, diagnosis_lines
 from mldiagnostics_cli.diagnosis.reading import diagnosed
 from mldiagnostics_cli.output import has_colour, is_terminal, show, show_document, terminal_width
-from mldiagnostics_cli.profiles.references import opened
+from mldiagnostics_cli.profiles.references import find_run, opened
 
 if TYPE_CHECKING:
     from mldiagnostics_cli.commands.source_options import SourceChoice
@@ -44,6 +47,9 @@ def show_comparison(
         StoreError: The traces cannot be read.
     """
     with opened(choice, references) as source:
+        runs = [find_run(source, reference) for reference in references]
+        if not force and (differing := difference(*(configs(run) if run else {} for run in runs))):
+            raise ConfigurationError(f"{differing}; compare them anyway with --force")
         (_, before), (_, after) = (diagnosed(source, reference) for reference in references)
     comparison = compare(before.summaries, after.summaries, force=force)
     if output is not OutputFormat.TABLE:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.commands.source_options import SourceChoice
     from mldiagnostics_cli.runs.source import RunSource
 
-__all__ = ["find_session", "find_sessions", "log_directory", "opened"]
+__all__ = ["find_run", "find_session", "find_sessions", "log_directory", "opened"]
 
 _SHOWN = 5
 """Number of sessions that a message names."""
@@ -84,6 +84,18 @@ def find_session(source: RunSource, reference: str) -> SessionRow:
     if not rows:
         raise _missing(reference, "has no profile sessions", rows)
     return rows[-1]
+
+
+def find_run(source: RunSource, reference: str) -> RunRow | None:
+    """Return the run of a session that `find_session` finds.
+
+    Sessions of a log directory have none.
+    """
+    if is_on_volume(reference):
+        return None
+    before, slash, _ = reference.rstrip("/").rpartition("/")
+    meant = _meant(source, before if slash and not _is_source(reference) else reference)
+    return meant if isinstance(meant, RunRow) else None
 
 
 def _meant(source: RunSource, reference: str) -> RunRow | str:
