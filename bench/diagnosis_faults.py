@@ -91,7 +91,7 @@ def draw(scenario: str, seed: int, hosts: int) -> Session:
         faults: tuple[Fault, ...] = (only,)
     elif scenario == SEVERAL:
         ranks = rolls.sample(range(hosts), 2)
-        sizes = (share, share * rolls.uniform(0.7, 1.0))
+        sizes = (share, max(share * rolls.uniform(0.7, 1.0), 0.1))
         faults = tuple(Fault(kind, rank, size) for rank, size in zip(ranks, sizes, strict=True))
     elif scenario == ALTERNATING:
         faults = tuple(Fault(kind, rank, max(share, 0.2), period=hosts, turn=rank) for rank in range(hosts))
