@@ -168,7 +168,7 @@ announce: setup ## Make the release of this version on GitHub, with notes and fi
 	@$(RELEASE) announce --version $(VERSION) $(if $(DRY_RUN),--dry-run)
 
 lock: setup ## Resolve the dependencies anew
-	@$(COMPILE) --all-extras -o requirements.lock --group dev --group peers $(MEMBERS:%=%/pyproject.toml)
+	@$(COMPILE) --all-extras -o requirements.lock --group dev --group peers --group oracle $(MEMBERS:%=%/pyproject.toml)
 	@set -e; for image in operator webhook cli; do \
 	  $(COMPILE) $$([ $$image = cli ] && echo --extra gcs) -c requirements.lock -o $$image/requirements.lock $$image/pyproject.toml; \
 	  printf "hatchling\nuv==$(UV_VERSION)\n" | $(COMPILE) -o $$image/build.lock -; \

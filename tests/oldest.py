@@ -53,6 +53,8 @@ VERSIONS = {
         (
             "tests/api", "tests/kube", "tests/diagnosis", "tests/operator", "tests/webhook", "tests/cli", "tests/view",
             "tests/sdk/capture", "tests/sdk/store",
+            # The official client needs newer versions.
+            "--ignore-glob=*_oracle.py",
         ),
     ),
 }  # fmt: skip
