@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from mldiagnostics_api.names import MLRunPhase
 from mldiagnostics_api.reports.reported_run import ReportedGoodput, ReportedHost, ReportedRun, RunKey
+from mldiagnostics_api.runs.reported_parts import reported_hosts
 from mldiagnostics_api.runs.signal_conditions import restored_states, signal_messages, signalled, thresholds
 from mldiagnostics_api.runs.signals import Signal, SignalThresholds
 from mldiagnostics_api.v1alpha1 import MLRunStatus, RunSignals, StatusCondition
@@ -59,6 +61,17 @@ def test_a_signal_is_a_condition_from_its_first_rise_on() -> None:
     cleared, _ = signalled(again, states, reported(360, 360), LIMITS, at(362))
     assert types(cleared)["HostsSilent"] == "False"
     assert list(signal_messages(again, cleared)) == [("HostsSilent", "within its limit again", False)]
+
+
+def test_processes_that_report_less_often_on_request_are_not_silent() -> None:
+    run = reported(0, 200)
+    rare = replace(run, hosts=[replace(host, interval_s=100) for host in run.hosts])
+    quiet, states = signalled(ACTIVE, {}, rare, LIMITS, at(200))
+    assert quiet == ACTIVE
+    assert reported_hosts(rare, at(200)).reporting == 2
+    raised, _ = signalled(quiet, states, rare, LIMITS, at(301))
+    assert types(raised)["HostsSilent"] == "True"
+    assert reported_hosts(rare, at(301)).reporting == 1
 
 
 def test_a_new_leader_goes_on_with_the_signals_in_the_status() -> None:

@@ -46,6 +46,21 @@ async def test_of_two_delays_the_first_to_end_counts() -> None:
     assert await next_key(queue) == of("b")  # "a" waits no longer, also not for the hour
 
 
+async def test_a_key_with_news_keeps_its_place_among_delays() -> None:
+    queue = Workqueue[ObjectKey]()
+    for name, delay_s in (("second", -2.0), ("third", -1.0), ("first", -3.0)):
+        queue.add_after(of(name), delay_s)
+    queue.add(of("second"))
+    assert await next_key(queue) == of("second")
+    queue.done(of("second"))
+    queue.add_after(of("second"), -2.0)
+    keys = list[ObjectKey]()
+    while len(keys) < 3:
+        keys.append(await next_key(queue))
+        queue.done(keys[-1])
+    assert [key.name for key in keys] == ["first", "second", "third"]
+
+
 async def test_a_key_with_a_worker_waits_until_it_is_given_back() -> None:
     queue = Workqueue[ObjectKey]()
     queue.add(of("a"))

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from mldiagnostics_api.reports.models import INTERVAL_S
 from mldiagnostics_api.reports.shown_configs import ShownConfigs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mldiagnostics_api.reports.models import Phase
+
+
+SILENT_INTERVALS: Final = 3
+"""A process that has not reported for so many intervals is lost."""
+SILENT_S: Final = SILENT_INTERVALS * INTERVAL_S
+"""The same for the usual interval."""
 
 
 class RunKey(NamedTuple):
@@ -51,6 +58,13 @@ class ReportedHost:
     """Seconds by which its clock was ahead of the operator's, transport included."""
     received: float
     """When its newest report arrived, in Unix seconds."""
+    interval_s: int = INTERVAL_S
+    """Seconds until its next report, as the answer to this one said."""
+
+    @property
+    def silent_s(self) -> int:
+        """Seconds without a report after which it is lost."""
+        return SILENT_INTERVALS * self.interval_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +139,8 @@ class ReportedRun:
     goodput: ReportedGoodput | None = None
     left_out: Sequence[str] = ()
     """Parts of the newest reports that were not kept, because the namespace has used its share of the memory."""
+
+    @property
+    def silent_s(self) -> int:
+        """Seconds without a report of any process after which the run is lost."""
+        return max((host.silent_s for host in self.hosts), default=SILENT_S)

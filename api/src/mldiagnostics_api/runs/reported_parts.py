@@ -7,8 +7,13 @@ from typing import Any, Final
 
 from mldiagnostics.text.redaction import redact
 
-from mldiagnostics_api.reports.models import INTERVAL_S
-from mldiagnostics_api.reports.reported_run import ReportedGoodput, ReportedHost, ReportedRun, ReportedSession
+from mldiagnostics_api.reports.reported_run import (
+    SILENT_S,
+    ReportedGoodput,
+    ReportedHost,
+    ReportedRun,
+    ReportedSession,
+)
 from mldiagnostics_api.reports.shown_configs import ShownConfigs
 from mldiagnostics_api.v1alpha1 import (
     HostException,
@@ -20,9 +25,6 @@ from mldiagnostics_api.v1alpha1 import (
     RunSession,
 )
 from mldiagnostics_api.v1alpha1.mlrun import MAX_ALIASES, MAX_EXCEPTIONS, MAX_METRICS, MAX_SESSIONS
-
-SILENT_S: Final = 3 * INTERVAL_S
-"""A process that has not reported for so long is lost."""
 
 UNKNOWN_FOR_CLIENT: Final = "UnknownForClient"
 """Reason of conditions about hosts of a run whose only client, Google's SDK, reports none."""
@@ -43,9 +45,9 @@ def moment(unix_s: float | None) -> datetime | None:
         return None
 
 
-def is_silent(last: datetime, now: datetime) -> bool:
+def is_silent(last: datetime, now: datetime, silent_s: int = SILENT_S) -> bool:
     """Return whether the newest report is so old that its process counts as lost."""
-    return now - last > timedelta(seconds=SILENT_S)
+    return now - last > timedelta(seconds=silent_s)
 
 
 def reported_parts(previous: MLRunStatus, reported: ReportedRun) -> dict[str, Any]:
@@ -116,7 +118,7 @@ def step_time_text(seconds: float) -> str:
 
 
 def _is_lost(host: ReportedHost, now: datetime) -> bool:
-    return host.phase == "Active" and is_silent(datetime.fromtimestamp(host.received, UTC), now)
+    return host.phase == "Active" and is_silent(datetime.fromtimestamp(host.received, UTC), now, host.silent_s)
 
 
 def _exception(host: ReportedHost, reason: str, message: str) -> HostException:

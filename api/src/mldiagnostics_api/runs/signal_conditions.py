@@ -1,11 +1,12 @@
 """Signals of a run in its status: conditions, with their thresholds from the spec."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Final, Literal
 
 from mldiagnostics_api.names import FINISHED_RUN_PHASES
-from mldiagnostics_api.reports.reported_run import ReportedRun
+from mldiagnostics_api.reports.reported_run import SILENT_S, ReportedRun
 from mldiagnostics_api.runs.findings import slow_verdict
 from mldiagnostics_api.runs.signals import (
     HostSample,
@@ -61,7 +62,7 @@ def signalled(
     """
     now = now.replace(microsecond=0)
     ended = status.phase in FINISHED_RUN_PHASES
-    current = readings(_sample(reported, now, status), limits) if reported and not ended else {}
+    current = readings(_sample(reported, now, status), _of_fleet(limits, reported)) if reported and not ended else {}
     following: dict[Signal, SignalState] = {}
     others = [condition for condition in status.conditions or () if condition.type not in set(Signal)]
     conditions = {condition.type: condition for condition in status.conditions or ()}
@@ -83,6 +84,13 @@ def signal_messages(before: MLRunStatus, after: MLRunStatus) -> Iterable[tuple[s
     for condition in after.conditions or ():
         if condition.type in set(Signal) and condition.status != known.get(condition.type, "False"):
             yield condition.type, condition.message, condition.status == "True"
+
+
+def _of_fleet(limits: SignalThresholds, reported: ReportedRun) -> SignalThresholds:
+    """Return the limits for processes that report less often on request."""
+    if not limits.silent_s or reported.silent_s <= SILENT_S:
+        return limits
+    return replace(limits, silent_s=max(limits.silent_s, reported.silent_s))
 
 
 def _sample(reported: ReportedRun, now: datetime, status: MLRunStatus) -> RunSample:

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from mldiagnostics_api.lifecycle import MAX_REASON, MAX_TEXT, Lifecycle
 from mldiagnostics_api.names import FINISHED_RUN_PHASES, MLRunPhase, RunConditionType
-from mldiagnostics_api.reports.reported_run import ReportedRun
+from mldiagnostics_api.reports.reported_run import SILENT_S, ReportedRun
 from mldiagnostics_api.runs.reported_parts import (
     is_silent,
     moment,
@@ -205,7 +205,7 @@ def _reported_state(previous: MLRunStatus, reported: ReportedRun | None, now: da
         return _State(MLRunPhase.PENDING, "NotReported", "no process has reported this run yet")
     if previous.phase in FINISHED_RUN_PHASES and reported is None:
         return _State(previous.phase, previous.reason or "", previous.message or "", previous.completion_time)
-    if is_silent(last, now):
+    if is_silent(last, now, reported.silent_s if reported else SILENT_S):
         return _State(MLRunPhase.FAILED, "Lost", "its processes stopped reporting", last)
     return _State(MLRunPhase.ACTIVE, "Running", "its processes report")
 

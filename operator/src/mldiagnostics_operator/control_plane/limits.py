@@ -14,6 +14,8 @@ PROCESS_BYTES: Final = 2 * _KIB
 """Memory of a process, without its texts."""
 PROCESSES_OF_SLICE: Final = 256
 """Processes that are written or read within 5 ms."""
+RUNS_OF_SLICE: Final = 256
+"""Runs whose processes are counted at a time."""
 SESSIONS_OF_OTHER_RANKS: Final = 4
 MAX_SESSIONS_OF_RUN: Final = 64
 
@@ -73,6 +75,11 @@ REPORTS_PER_SECOND: Final = 2.0
 REPORTS_BURST: Final = 64
 """All processes of a pod start and end at the same moment."""
 RETRY_AFTER_S: Final = 5
+
+REPORTS_OF_ALL_PER_SECOND: Final = 400
+"""Of more processes than may send one report every 10 s, each reports less often; a report costs 1 to 3 ms."""
+LONGEST_INTERVAL_S: Final = 300
+"""SDKs wait no longer."""
 
 JOURNAL_INTERVAL_S: Final = 10.0
 """Least time between two writes of one run's journal, but for its end."""

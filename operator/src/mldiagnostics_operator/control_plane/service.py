@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from mldiagnostics_operator.control_plane.http.server import ControlPlane
 from mldiagnostics_operator.control_plane.journal.journal import JournalUnavailable
 from mldiagnostics_operator.control_plane.publication import publication
+from mldiagnostics_operator.control_plane.slices import sliced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -75,6 +76,7 @@ async def serve(
                         recalled, second_look = set(), math.inf
                     await _recall(plane, present - recalled, recalled)
                     _forget(plane, table, present, clock() - FORGET_S)
+                    await sliced(table.count_reporting(clock()))
                     await asyncio.sleep(upkeep_s)
 
 

@@ -93,7 +93,7 @@ class RunController:
             ended=ended,
             clock=clock,
         )
-        self._resync = RunResync(self.reconciler, self._creation, self.reports, ended, telemetry)
+        self._resync = RunResync(self.reconciler, self._creation, self.reports, ended, services)
         self.reports.subscribe(self.handlers.on_report)
         exchange.subscribe(self.handlers.on_session)
 

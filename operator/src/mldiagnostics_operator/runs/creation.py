@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from mldiagnostics_api.names import FINISHED_RUN_PHASES, RUN_LABEL
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.runs.names import reported_run_name, run_label, run_name
-from mldiagnostics_api.runs.reported_parts import SILENT_S
 from mldiagnostics_kube.client.apiserver import Conflict, NotFound, path_to
 
 from mldiagnostics_operator.runs.reported_quota import MAX_CREATED, MAX_UNFINISHED, ReportedRunQuota
@@ -98,7 +97,7 @@ class RunCreation:
         now_s = self._services.clock().timestamp()
         in_cluster = any(host.pod for host in reported.hosts)
         may_have_workload = in_cluster and now_s - reported.first_received < REPORT_GRACE_S
-        is_over = now_s - reported.last_received > SILENT_S  # it ended or was lost, and its object says so
+        is_over = now_s - reported.last_received > reported.silent_s  # it ended or was lost, and its object says so
         return None if may_have_workload or is_over else reported
 
     def count_reported(self) -> None:

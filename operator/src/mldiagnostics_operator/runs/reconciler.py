@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics_api.runs.status import is_urgent, is_worth_writing
@@ -125,13 +126,12 @@ class RunReconciler:
 
     def _is_postponed(self, run: Run, status: MLRunStatus) -> bool:
         """Return whether the status is written later, and add the key for then."""
-        if not is_urgent(run.status, status):
-            delay_s = run.written_s + UPDATE_INTERVAL_S - asyncio.get_running_loop().time()
-        else:
-            delay_s = 0.0
+        delay_s = run.written_s + UPDATE_INTERVAL_S - asyncio.get_running_loop().time()
+        if is_urgent(run.status, status):
+            delay_s = -inf  # before all that is not
         if delay_s <= 0 and (run.status.phase is not status.phase or not self.queue.has_news(run.key.namespace)):
             return False
-        self.queue.add_after(run.key, max(delay_s, 0.0))  # changes of a phase may be among the news
+        self.queue.add_after(run.key, delay_s)  # changes of a phase may be among the news
         return True
 
     async def _write(self, run: Run, status: MLRunStatus) -> None:

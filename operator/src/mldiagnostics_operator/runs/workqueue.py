@@ -6,11 +6,11 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from itertools import chain, count
+from itertools import count
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container
 
 
 class NamespacedKey(Protocol):
@@ -29,12 +29,35 @@ class _WaitingKeys(Generic[K]):
     """The keys of one namespace that may be taken now."""
 
     news: dict[K, None] = field(default_factory=dict)
-    late: dict[K, None] = field(default_factory=dict)
-    """Keys whose delay is over."""
+    late: dict[K, float] = field(default_factory=dict)
+    """Keys whose delay is over, with the time when it ended."""
+    by_time: list[tuple[float, int, K]] = field(default_factory=list)
+    """A heap; an entry whose time is not that in `late` is void."""
 
-    def in_order(self) -> Iterator[K]:
-        """Yield the keys with news first."""
-        return chain(self.news, self.late)
+    def add_late(self, due: float, order: int, key: K) -> None:
+        """Add a key whose delay is over."""
+        if due < self.late.get(key, float("inf")):
+            self.late[key] = due
+            heappush(self.by_time, (due, order, key))
+
+    def first(self, working: Container[K]) -> K | None:
+        """Return the first key that no worker has.
+
+        It is one with news, else the one that waits for the longest time.
+        """
+        for key in self.news:
+            if key not in working:
+                return key
+        passed: list[tuple[float, int, K]] = []
+        first: K | None = None
+        while self.by_time and first is None:
+            due, order, key = heappop(self.by_time)
+            if self.late.get(key) == due:
+                passed.append((due, order, key))
+                first = None if key in working else key
+        for entry in passed:
+            heappush(self.by_time, entry)
+        return first
 
 
 class Workqueue(Generic[K]):
@@ -42,7 +65,7 @@ class Workqueue(Generic[K]):
 
     A key waits once, however often it is added, and no two workers have it at the same time. Namespaces come in turn,
     so that the number of keys of one delays no other. In each, keys with news come first, in their order, then those
-    whose delay is over.
+    whose delay is over, by the time when it ended: a key that is added again with that time keeps its place.
 
     Example:
         key = await queue.get()
@@ -74,7 +97,12 @@ class Workqueue(Generic[K]):
         self._added.set()
 
     def add_after(self, key: K, delay_s: float) -> None:
-        """Let a worker have a key after a delay; the shortest of several delays counts."""
+        """Let a worker have a key after a delay; the shortest of several delays counts.
+
+        Args:
+            key: The key.
+            delay_s: Seconds; negative for a delay that has ended already.
+        """
         due = asyncio.get_running_loop().time() + delay_s
         if due < self._due.get(key, float("inf")):
             self._due[key] = due
@@ -115,8 +143,8 @@ class Workqueue(Generic[K]):
 
     def _next(self) -> K | None:
         self._end_delays()
-        free = (key for waiting in self._waiting.values() for key in waiting.in_order() if key not in self._working)
-        return next(free, None)
+        first = (waiting.first(self._working) for waiting in self._waiting.values())
+        return next((key for key in first if key is not None), None)
 
     def _end_delays(self) -> None:
         """Let the keys whose delay is over wait for a worker."""
@@ -125,7 +153,7 @@ class Workqueue(Generic[K]):
             due, _, key = heappop(self._by_time)
             if self._due.get(key) == due:
                 del self._due[key]
-                self._of(key).late.setdefault(key)
+                self._of(key).add_late(due, next(self._order), key)
 
     def _of(self, key: K) -> _WaitingKeys[K]:
         return self._waiting.setdefault(key.namespace, _WaitingKeys())

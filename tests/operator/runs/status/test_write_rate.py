@@ -25,3 +25,11 @@ async def test_the_writes_of_one_namespace_delay_another_by_one_write() -> None:
         await write("honest")
         assert written[before:].count("greedy") <= 2
     assert len(written) == MANY + 1
+
+
+async def test_the_rate_grows_with_the_fleet() -> None:
+    rate = WriteRate(per_s=1e-6, burst=1)
+    rate.serve(10_000_000)
+    async with asyncio.timeout(DEADLINE_S):
+        for _ in range(2):  # the second one would wait for days
+            await rate.take("ml")

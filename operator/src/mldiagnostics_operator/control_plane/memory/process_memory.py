@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from mldiagnostics_api.reports.models import INTERVAL_S
 from mldiagnostics_api.reports.reported_run import ReportedHost, ReportedSession
 
 from mldiagnostics_operator.control_plane.limits import PROCESS_BYTES, SESSIONS_OF_OTHER_RANKS
@@ -92,7 +93,13 @@ class ProcessMemory:
         texts = _text_bytes(host.name, host.node, host.server, host.server_version, host.reason, host.message)
         return PROCESS_BYTES + texts + leader + metrics + sessions
 
-    def apply(self, report: Report, sender: Sender, received: float, *, room: int) -> bool:
+    def is_reporting(self, now: float) -> bool:
+        """Return whether another report is expected."""
+        return self.host.phase == "Active" and now - self.host.received <= self.host.silent_s
+
+    def apply(
+        self, report: Report, sender: Sender, received: float, *, room: int, interval_s: int = INTERVAL_S
+    ) -> bool:
         """Apply a report; return False for one that is not newer than the newest.
 
         Args:
@@ -100,15 +107,16 @@ class ProcessMemory:
             sender: Its sender.
             received: When it arrived, in Unix seconds.
             room: Bytes by which the process may grow; without them, profiles and metrics are not kept.
+            interval_s: When the next report is requested.
         """
         if report.sequence <= self.sequence:
             if received > self.host.received:  # the process lives
-                self.host = replace(self.host, received=received)
+                self.host = replace(self.host, received=received, interval_s=interval_s)
             return False
         before = self.size
         self.sequence = report.sequence
         self.world_size = report.world_size
-        self.host = _host(report, sender, received)
+        self.host = _host(report, sender, received, interval_s)
         self._apply_leader(report, dict(report.metrics))
         sessions = [
             ReportedSession(each.id, each.directory, each.start, each.stop, each.state) for each in report.sessions
@@ -170,7 +178,7 @@ def _text_bytes(*texts: str) -> int:
     return sum(map(len, texts))
 
 
-def _host(report: Report, sender: Sender, received: float) -> ReportedHost:
+def _host(report: Report, sender: Sender, received: float, interval_s: int) -> ReportedHost:
     """Return the host of a report; pod and node are those of the token."""
     host, profiler, progress = report.host, report.profiler, report.progress
     return ReportedHost(
@@ -194,4 +202,5 @@ def _host(report: Report, sender: Sender, received: float) -> ReportedHost:
         changed=progress.changed if progress else None,
         clock_ahead=round(report.sent - received, 3),
         received=received,
+        interval_s=interval_s,
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import orjson
+from mldiagnostics_api.reports.models import INTERVAL_S
 from mldiagnostics_api.reports.shown_configs import ShownConfigs, restored_configs
 
 from mldiagnostics_operator.control_plane.limits import (
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from mldiagnostics_operator.control_plane.identity.sender import Sender
     from mldiagnostics_operator.control_plane.memory.journal_page import JournalContent
     from mldiagnostics_operator.control_plane.memory.packed_events import PackedEvents
+
+T = TypeVar("T")
 
 MAX_ALIASES: Final = 16
 LEFT_OUT_S: Final = 60.0
@@ -89,6 +92,15 @@ class RunMemory:
         process, log = self._processes.get(incarnation), self._logs.get(incarnation)
         return process.persisted_sequence if process else 0, log.persisted if log else 0
 
+    def interval_s(self, incarnation: str) -> int:
+        """Return when the next report of a process was requested."""
+        process = self._processes.get(incarnation)
+        return process.host.interval_s if process else INTERVAL_S
+
+    def reporting(self, now: float) -> int:
+        """Return how many processes report."""
+        return sum(process.is_reporting(now) for process in self._processes.values())
+
     @property
     def accepts_events(self) -> bool:
         """Whether the run has room for more goodput events."""
@@ -104,7 +116,9 @@ class RunMemory:
         log = self._logs.get(incarnation)
         return log.known if log else 0
 
-    def apply(self, report: Report, sender: Sender, received: float, extras: Extras, *, room: int) -> bool:
+    def apply(
+        self, report: Report, sender: Sender, received: float, extras: Extras, *, room: int, interval_s: int
+    ) -> bool:
         """Apply a report; return whether something changed that the journal needs.
 
         Args:
@@ -113,6 +127,7 @@ class RunMemory:
             received: When it arrived, in Unix seconds.
             extras: Its events and configurations.
             room: Bytes by which the run may grow, beyond a new process.
+            interval_s: When the next report of the process is requested.
         """
         process = self._processes.get(report.incarnation)
         if process is None:
@@ -120,7 +135,7 @@ class RunMemory:
             self.size += process.size
             self._forget_replaced(report)
         before = process.size
-        is_new = changed = process.apply(report, sender, received, room=room)
+        is_new = changed = process.apply(report, sender, received, room=room, interval_s=interval_s)
         self.size += process.size - before
         missing = set[str]()
         if is_new and process.is_lean:
@@ -303,7 +318,7 @@ class RunMemory:
         return {"order": order, "value": configs.sections, "omitted": configs.omitted}
 
 
-def batched(names: Iterable[str], size: int) -> Iterator[list[str]]:
+def batched(names: Iterable[T], size: int) -> Iterator[list[T]]:
     """Yield lists of at most `size` names."""
     left = iter(names)
     while batch := list(islice(left, size)):

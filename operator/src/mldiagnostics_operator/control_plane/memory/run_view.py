@@ -103,7 +103,7 @@ def _is_replaced(older: ReportedHost, newer: ReportedHost) -> bool:
 
 
 def _is_silent(older: ReportedHost, newer: ReportedHost) -> bool:
-    return newer.received - older.received > SUPERSEDED_S or older.phase != "Active"
+    return newer.received - older.received > max(SUPERSEDED_S, older.silent_s) or older.phase != "Active"
 
 
 def _sessions(processes: Iterable[ProcessMemory]) -> tuple[ReportedSession, ...]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import contextmanager
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from mldiagnostics_api.reports.models import Answer
+from mldiagnostics_api.reports.models import INTERVAL_S, Answer
 
 from mldiagnostics_operator.control_plane.limits import (
     MAX_EVENTS_OF_RUN,
@@ -14,12 +15,14 @@ from mldiagnostics_operator.control_plane.limits import (
     PROCESS_BYTES,
     PROCESSES_OF_SLICE,
     RUN_BYTES,
+    RUNS_OF_SLICE,
 )
 from mldiagnostics_operator.control_plane.memory.budget import ReportBudget
+from mldiagnostics_operator.control_plane.memory.intervals import interval_s
 from mldiagnostics_operator.control_plane.memory.run_memory import Extras, RunMemory, batched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 
     from mldiagnostics_api.reports.models import Phase, Report
     from mldiagnostics_api.reports.reported_run import ReportedGoodput, ReportedRun, RunKey
@@ -57,6 +60,8 @@ class ReportTable:
         self.budget = budget or ReportBudget()
         self._runs: dict[RunKey, RunMemory] = {}
         self._processes = 0
+        self._reporting: Mapping[str, int] = {}
+        """Reporting processes, by namespace."""
         self._subscribers: list[Changed] = []
         self._changed: dict[str, dict[RunKey, None]] = {}
         """Runs that the journal has to write, by namespace."""
@@ -98,7 +103,14 @@ class ReportTable:
         if run is None:
             run = self._put(key, RunMemory(key, sender.owner, received))
         with self._charged(key, run):
-            changed = run.apply(report, sender, received, extras, room=self.budget.state.room(key))
+            changed = run.apply(
+                report,
+                sender,
+                received,
+                extras,
+                room=self.budget.state.room(key),
+                interval_s=interval_s(self._reporting, key.namespace),
+            )
         if changed:
             self._note(key)
 
@@ -122,11 +134,32 @@ class ReportTable:
             self._note(key)
 
     def answer(self, key: RunKey, incarnation: str) -> Answer:
-        """Return what is persisted of a process."""
+        """Return what is persisted of a process, and when it reports again."""
         run = self._runs.get(key)
         sequence, events = run.persisted(incarnation) if run else (0, 0)
         accepts_events = run is None or run.accepts_events
-        return Answer(persisted_sequence=sequence, persisted_events=events, accepts_events=accepts_events)
+        return Answer(
+            persisted_sequence=sequence,
+            persisted_events=events,
+            interval_seconds=run.interval_s(incarnation) if run else INTERVAL_S,
+            accepts_events=accepts_events,
+        )
+
+    def count_reporting(self, now: float) -> Generator[None, None, None]:
+        """Count the processes that report, which decides how often they do.
+
+        It yields after each slice of work.
+
+        Args:
+            now: Unix time.
+        """
+        reporting = Counter[str]()
+        for keys in batched(tuple(self._runs), RUNS_OF_SLICE):
+            for key in keys:
+                if (run := self._runs.get(key)) is not None:
+                    reporting[key.namespace] += run.reporting(now)
+            yield
+        self._reporting = +reporting
 
     def accepts_events(self, key: RunKey) -> bool:
         """Return whether a run has room for more goodput events."""
@@ -163,7 +196,7 @@ class ReportTable:
         """
         self._subscribers.append(changed)
 
-    def runs(self) -> Iterable[RunKey]:
+    def runs(self) -> Collection[RunKey]:
         """Return the runs of which something is known."""
         return tuple(self._runs)
 

@@ -8,19 +8,28 @@ from typing import Final
 from mldiagnostics_operator.fair_slots import FairSlots
 
 WRITES_PER_S: Final = 10.0
-"""All writes of runs together: 1000 active runs, one write per 10 s each, would be 100/s."""
+"""Writes of all runs of a small fleet."""
+STATUS_S: Final = 50.0
+"""Each active run has one more write in this time, so that its status is never older than a minute."""
 BURST: Final = 20
 
 
 class WriteRate:
-    """A token bucket, so that the writes of one namespace delay another by one write."""
+    """A token bucket that grows with the fleet.
+
+    The writes of one namespace delay another by one write.
+    """
 
     def __init__(self, per_s: float = WRITES_PER_S, burst: int = BURST) -> None:
-        self._per_s = per_s
+        self._least_per_s = self._per_s = per_s
         self._burst = float(burst)
         self._tokens = float(burst)
         self._filled_at: float | None = None
         self._turns = FairSlots(1, per_namespace=1)
+
+    def serve(self, runs: int) -> None:
+        """Set the number of active runs."""
+        self._per_s = self._least_per_s + runs / STATUS_S
 
     async def take(self, namespace: str) -> None:
         """Wait until a namespace may write once more; its callers keep their order."""

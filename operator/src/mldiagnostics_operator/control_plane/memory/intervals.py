@@ -1,0 +1,31 @@
+"""How often processes report, so that a large fleet does not exceed what one leader takes; pure."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING
+
+from mldiagnostics_api.reports.models import INTERVAL_S
+
+from mldiagnostics_operator.control_plane.limits import LONGEST_INTERVAL_S, REPORTS_OF_ALL_PER_SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def interval_s(processes: Mapping[str, int], namespace: str) -> int:
+    """Return the seconds between two reports of a process.
+
+    All processes report every 10 s while the leader takes that many reports. Beyond, each namespace has an equal share,
+    and only those that exceed it report less often.
+
+    Args:
+        processes: Reporting processes by namespace.
+        namespace: Namespace of the process.
+    """
+    most = REPORTS_OF_ALL_PER_SECOND * INTERVAL_S
+    own = processes.get(namespace, 0)
+    if sum(processes.values()) <= most:
+        return INTERVAL_S
+    share = most / len(processes)
+    return min(max(INTERVAL_S, ceil(INTERVAL_S * own / share)), LONGEST_INTERVAL_S)

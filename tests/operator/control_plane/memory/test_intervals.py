@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics_api.reports.models import INTERVAL_S
+from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_operator.control_plane import limits
+from mldiagnostics_operator.control_plane.identity.sender import Sender
+from mldiagnostics_operator.control_plane.memory import intervals
+from mldiagnostics_operator.control_plane.memory.intervals import interval_s
+from mldiagnostics_operator.control_plane.memory.table import ReportTable
+from mldiagnostics_operator.control_plane.slices import finished
+from support.cluster.reports import apply, body_of
+
+FLEETS = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 20_000), min_size=1)
+
+
+@given(FLEETS)
+def test_no_fleet_reports_more_often_than_the_leader_takes(fleet: dict[str, int]) -> None:
+    rates = [number / interval_s(fleet, name) for name, number in fleet.items()]
+    assert sum(rates) <= limits.REPORTS_OF_ALL_PER_SECOND
+
+
+@given(FLEETS)
+def test_a_namespace_within_its_share_never_reports_less_often(fleet: dict[str, int]) -> None:
+    share = limits.REPORTS_OF_ALL_PER_SECOND * INTERVAL_S / len(fleet)
+    for name, number in fleet.items():
+        if number <= share or sum(fleet.values()) <= share * len(fleet):
+            assert interval_s(fleet, name) == INTERVAL_S
+
+
+def report(table: ReportTable, key: RunKey, process: int, received: float, **changes: Any) -> int:
+    """Report a process; return the seconds to its next report."""
+    document = {"v": 1, "incarnation": f"{process:08x}", "sequence": int(received), "sent": received}
+    apply(table, key, body_of(document | changes), Sender(key.namespace, "default", "pod", f"uid-{process}"), received)
+    return table.answer(key, document["incarnation"]).interval_seconds  # type: ignore[arg-type]
+
+
+def test_processes_of_a_large_fleet_report_less_often_and_are_not_lost_meanwhile(monkeypatch: Any) -> None:
+    monkeypatch.setattr(intervals, "REPORTS_OF_ALL_PER_SECOND", 1)
+    table, large, small = ReportTable(), RunKey("large", "run"), RunKey("small", "run")
+    for process in range(40):
+        assert report(table, large, process, 1.0) == INTERVAL_S
+    finished(table.count_reporting(1.0))
+    assert report(table, large, 0, 11.0) == 40
+    report(table, small, 0, 11.0)
+    finished(table.count_reporting(11.0))
+    assert report(table, small, 0, 21.0) == INTERVAL_S
+    assert report(table, large, 0, 21.0) == 80
+    view = table.view(large)
+    assert view is not None
+    assert view.silent_s == 3 * 80
+    finished(table.count_reporting(1000.0))  # of processes that are silent for so long, none counts
+    assert report(table, large, 0, 1001.0) == INTERVAL_S
+
+
+def test_processes_that_have_ended_do_not_count(monkeypatch: Any) -> None:
+    monkeypatch.setattr(intervals, "REPORTS_OF_ALL_PER_SECOND", 1)
+    table, key = ReportTable(), RunKey("ml", "run")
+    for process in range(40):
+        report(table, key, process, 1.0, phase="Completed")
+    finished(table.count_reporting(1.0))
+    assert report(table, key, 99, 2.0) == INTERVAL_S
