@@ -1,4 +1,4 @@
-"""How often processes report, so that a large fleet does not exceed what one leader takes; pure."""
+"""How often the processes of a fleet report; pure."""
 
 from __future__ import annotations
 
