@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Lock
@@ -165,6 +166,17 @@ class Storage:
         if location.medium is Medium.POD:
             raise ValueError(f"{location} is a path in the pod; only the pod can write to it")
         return LogDirectory(location, lambda: self._stores.open(location), self._pools[location.medium])
+
+    async def free_bytes(self, location: Location) -> int | None:
+        """Return the free bytes of a storage; None if it has no limit or is not there."""
+        if location.medium is not Medium.VOLUME:
+            return None
+        pool = self._pools[location.medium]
+        try:
+            usage = await asyncio.get_running_loop().run_in_executor(pool, shutil.disk_usage, self._volume_root)
+        except FileNotFoundError:
+            return None
+        return usage.free
 
     def close(self) -> None:
         """Stop the threads; writes in progress are finished."""

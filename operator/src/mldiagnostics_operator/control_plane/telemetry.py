@@ -57,7 +57,8 @@ _PROCESSES: Final = MetricSpec(Gauge, "mldiagnostics_control_plane_processes", "
 _LIMITED: Final = MetricSpec(
     Counter,
     "mldiagnostics_control_plane_limited_total",
-    "Reports that were refused, kept in part or got no MLRun because their namespace has used its share, by namespace.",
+    "Reports that were refused, kept in part, not persisted or got no MLRun because their namespace has used its "
+    "share, by namespace.",
     labels=("namespace",),
 )
 _MAX_NAMESPACES: Final = 32

@@ -80,7 +80,14 @@ class ControlPlane:
         self._metrics = telemetry.control_plane
         self._table = table
         self._certificate = certificate
-        self.journal = Journal(table, storage, config.policy.default_storage, self._note, interval_s=journal_interval_s)
+        self.journal = Journal(
+            table,
+            storage,
+            config.policy.default_storage,
+            self._note,
+            limited=self._metrics.limited,
+            interval_s=journal_interval_s,
+        )
         self._accounts = Accounts(
             table, self.journal.location, config.volume_root, clock, interval_s=account_interval_s
         )

@@ -14,6 +14,7 @@ from mldiagnostics import layout
 from mldiagnostics.errors import AlreadyStored, NotStored, StoreError
 from mldiagnostics_api.captures.location import Location, Medium
 
+from mldiagnostics_operator.control_plane.journal.volume_shares import JournalSize, VolumeShares
 from mldiagnostics_operator.control_plane.limits import (
     FINAL_WAIT_S,
     JOURNAL_INTERVAL_S,
@@ -60,11 +61,14 @@ class Journal:
     known by its mark. It reads any other first, which adds it to the memory, so that neither drops what the other one
     has acknowledged.
 
+    A namespace that has used its share of the volume (`VolumeShares`) is not written until there is room again.
+
     Args:
         table: The memory of the reports.
         storage: Opens directories.
         root: The operator's default storage; None for its volume.
         written: Called after each write with the page; None if it failed.
+        limited: Called with the namespace of each run that is not written, because it has used its share.
     """
 
     def __init__(
@@ -74,12 +78,15 @@ class Journal:
         root: Location | None,
         written: Callable[[RunKey, JournalPage | None], None] = lambda _key, _page: None,
         *,
+        limited: Callable[[str], None] = lambda _: None,
         interval_s: float = JOURNAL_INTERVAL_S,
     ) -> None:
         self._table = table
         self._storage = storage
         self._root = _ANY_VOLUME if root is None or root.medium is Medium.POD else root
         self._written = written
+        self._limited = limited
+        self._shares = VolumeShares()
         self._interval_s = interval_s
         self._due: dict[RunKey, float] = {}
         """When a run may be written again, by the loop's clock."""
@@ -151,6 +158,7 @@ class Journal:
     def forget(self, key: RunKey) -> None:
         """Free the memory of a run."""
         self._marks.pop(key, None)
+        self._shares.forget(key)
 
     async def _write(self, key: RunKey) -> bool:
         """Write the changes of a run; return whether that succeeded."""
@@ -161,6 +169,8 @@ class Journal:
             interval_s = max(self._interval_s, self._table.run_count / JOURNALS_PER_SECOND)
             self._due[key] = asyncio.get_running_loop().time() + interval_s
             try:
+                if not await self._is_admitted(key.namespace):
+                    return False
                 page = await self._put_changes(key, owner)
             except (StoreError, OSError) as error:
                 self._note(key, None, error)
@@ -168,6 +178,19 @@ class Journal:
             if page is not None:
                 self._note(key, page)
             return True
+
+    async def _is_admitted(self, namespace: str) -> bool:
+        """Return whether a namespace has not used its share of the volume."""
+        admitted = self._shares.admits(namespace, await self._storage.free_bytes(self._root))
+        if not admitted:
+            self._limited(namespace)
+        if self._shares.is_first_excess(namespace, admitted=admitted):
+            _log.warning(
+                "Namespace %s: its reports are not persisted, as its journals use more than is left free on the volume",
+                namespace,
+                extra={"namespace": namespace},
+            )
+        return admitted
 
     async def _put_changes(self, key: RunKey, owner: str) -> JournalPage | None:
         """Write the changes of a run, joined with those of another leader."""
@@ -189,6 +212,8 @@ class Journal:
                 raise
             else:
                 self._marks[key] = mark
+                events = sum(len(segment.lines) for segment in page.segments.values())
+                self._shares.written(key, JournalSize(len(page.state), events))
                 self._table.persisted(key, page, files, time.time())
                 return page
         return None
@@ -217,12 +242,14 @@ class Journal:
             _log.warning(
                 "%(location)s: the journal is ignored: %(error)s", {"location": directory.location, "error": error}
             )
-        events: dict[str, int] = {}
+        events, size = dict[str, int](), 0
         for entry in await directory.list(layout.RECORDS_DIR):
             segment = layout.record_segment(entry.key)
             if segment is not None:
+                size += entry.bytes
                 events[segment.incarnation] = max(events.get(segment.incarnation, 0), segment.number)
         self._marks[key] = read_mark(text)
+        self._shares.restored(key, JournalSize(len(text), size))
         if state:
             known = state.get("processes", {})
             content = JournalContent(
