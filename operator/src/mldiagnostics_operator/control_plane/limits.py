@@ -8,9 +8,9 @@ _MIB: Final = 2**20
 MAX_PROCESSES_OF_RUN: Final = 16_384
 MAX_INCARNATIONS_OF_HOST: Final = 4
 """Earlier processes of one rank that are remembered, so that their late reports are recognised."""
-RUN_BYTES: Final = 4 * _KIB
+RUN_BYTES: Final = 5 * _KIB // 2
 """Memory of a run, without its processes and texts."""
-PROCESS_BYTES: Final = 2 * _KIB
+PROCESS_BYTES: Final = 3 * _KIB // 2
 """Memory of a process, without its texts."""
 PROCESSES_OF_SLICE: Final = 256
 """Processes that are written or read within 5 ms."""
