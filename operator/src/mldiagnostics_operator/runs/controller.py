@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from mldiagnostics_kube.cache.informer import Backoff
-from mldiagnostics_kube.process.clock import Clock, utc_now
+from mldiagnostics_kube.process.clock import Clock, SteadyClock
 
 from mldiagnostics_operator.control_plane.memory.budget import DEFAULT_LIMIT_BYTES, ReportBudget
 from mldiagnostics_operator.control_plane.memory.table import ReportTable
@@ -61,9 +61,10 @@ class RunController:
         holder: str,
         storage: Storage,
         exchange: RunExchange | None = None,
-        clock: Clock = utc_now,
+        clock: Clock | None = None,
         backoff: Backoff = BACKOFF,
     ) -> None:
+        clock = clock or SteadyClock().now  # silence is a duration
         self._accepting = True
         self._serving: asyncio.Task[None] | None = None
         self.reports: Final = ReportTable(ReportBudget(config.memory_limit or DEFAULT_LIMIT_BYTES))
@@ -144,4 +145,5 @@ class RunController:
             lambda: self._runs.unfinished,
             storage=services.storage,
             deleted_pods=self._watches.pods.deleted_pods,
+            clock=lambda: services.clock().timestamp(),
         )
