@@ -185,6 +185,22 @@ async def test_an_address_that_opens_many_connections_closes_its_own(*, has_sent
         assert await answered(honest) == 200
 
 
+async def test_an_address_that_connects_too_fast_costs_no_handshakes_and_others_are_served(
+    contexts: tuple[ssl.SSLContext, ssl.SSLContext],
+) -> None:
+    async with served(contexts[0], tls=contexts[1], new_per_second=0.2) as it:
+        assert await answered(await it.client("127.0.0.2")) == 200
+        with pytest.raises((ConnectionError, ssl.SSLError)):  # closed before its handshake
+            await connecting_for_ever(it, "127.0.0.2")
+        assert "TooFast" in it.closed
+        assert await answered(await it.client()) == 200
+
+
+async def connecting_for_ever(it: Served, address: str) -> None:
+    while True:
+        await it.client(address)
+
+
 async def test_requests_in_flight_are_never_closed_for_others() -> None:
     async with served(connections=2) as it:
         it.release.clear()

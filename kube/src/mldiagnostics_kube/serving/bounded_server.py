@@ -1,6 +1,7 @@
 """An HTTP server with bounds on connections, bytes and time."""
 
 import asyncio
+import math
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -22,6 +23,8 @@ class Bounds:
 
     connections: int
     """Connections at a time, and therefore requests in flight."""
+    new_per_second: float = math.inf
+    """New connections of one address, each of which may cost a handshake; ten times as many in a burst."""
     body_bytes: int = 0
     """Largest body of one request."""
     small_bytes: int = 0
@@ -57,7 +60,7 @@ class BoundedServer:
         route: Chooses the handler of a request.
         bounds: Limits of the server.
         rejected: Called with the reason of each rejected request, for metrics.
-        closed: Called with `TooMany` or `TimedOut` for each connection that the server closes before its client.
+        closed: Called with `TooMany`, `TooFast` or `TimedOut` for each connection that the server closes first.
         answer: Makes the response to a rejected request from its status and reason; plain text by default.
 
     Example:
@@ -109,6 +112,7 @@ class BoundedServer:
             server = ConnectionServer(
                 lambda request: self._handle(server, request),
                 limit=bounds.connections,
+                new_per_s=bounds.new_per_second,
                 times=bounds.times,
                 closed=self._closed,
             )

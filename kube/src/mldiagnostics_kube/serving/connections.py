@@ -9,12 +9,15 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
+from math import inf, isfinite
 from time import monotonic
 from typing import Any, Final
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from typing_extensions import override
+
+from mldiagnostics_kube.serving.rates import RateLimits
 
 _log: Final = logging.getLogger(__name__)
 _http_log: Final = logging.getLogger(f"{__name__}.http")
@@ -31,6 +34,8 @@ _TLS_SHUTDOWN_S: Final = 1.0
 _LINGER_S: Final = 0.5  # for the sender of a rejected body to read the response
 _SWEEP_S: Final = 0.5
 _ACCEPT_RETRY_S: Final = 0.1
+_BURST_S: Final = 10.0
+_ADDRESSES: Final = 16_384  # whose rates are remembered
 
 BACKLOG: Final = 512
 """Connections that wait in the kernel until they are accepted."""
@@ -120,8 +125,9 @@ class ConnectionServer(web.Server):
     Args:
         handle: Handles the requests; cancelled if the connection is lost.
         limit: Most connections at a time, handshakes included.
+        new_per_s: New connections of one address; ten times as many in a burst.
         times: Longest times of a connection.
-        closed: Called with `TooMany` or `TimedOut` for each connection that the server closes before its client.
+        closed: Called with `TooMany`, `TooFast` or `TimedOut` for each connection that the server closes first.
         head_line_bytes: Longest line of a request's head.
         head_lines: Most lines of a request's head.
         **options: Further options of `web.Server`.
@@ -132,6 +138,7 @@ class ConnectionServer(web.Server):
         handle: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
         *,
         limit: int,
+        new_per_s: float = inf,
         times: ConnectionTimes,
         closed: Callable[[str], None],
         head_line_bytes: int = HEAD_LINE_BYTES,
@@ -151,6 +158,7 @@ class ConnectionServer(web.Server):
             **{"handler_cancellation": True, **options},
         )
         self._limit = limit
+        self._rates = RateLimits(new_per_s, _BURST_S * new_per_s, most=_ADDRESSES) if isfinite(new_per_s) else None
         self._times = times
         self._closed = closed
         self._open: dict[web.RequestHandler, Connection] = {}
@@ -176,6 +184,11 @@ class ConnectionServer(web.Server):
             except OSError as error:  # the client has gone, or the process has too many open files
                 _log.warning("A connection was not accepted: %(error)s", {"error": error})
                 await asyncio.sleep(_ACCEPT_RETRY_S)
+                continue
+            if self._rates is not None and self._rates.take(address, monotonic()):
+                self._closed("TooFast")
+                accepted.close()
+                await asyncio.sleep(0)
                 continue
             await self._wait_for_room()
             if self._has_room():

@@ -36,6 +36,8 @@ SEGMENT_S: Final = 3600.0
 
 CONNECTIONS: Final = 4096
 """Each SDK keeps one; beyond that, the connection that has been idle for the longest time is closed."""
+NEW_CONNECTIONS_PER_SECOND: Final = 50.0
+"""Of one address: a pod, or all clients behind a proxy. A handshake costs 1 ms, and needs no token."""
 SMALL_BODY_BYTES: Final = 8 * _KIB
 """Usual reports have 1 kB, and so many arrive at a time as there are connections."""
 LARGE_BODIES_BYTES: Final = 16 * _MIB

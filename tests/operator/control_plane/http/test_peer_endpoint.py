@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 from asyncio import to_thread
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
+from mldiagnostics_operator.control_plane.limits import PEER_CONNECTIONS
 from support.cluster.control_planes import make_account, serving
 from support.cluster.operating import address
 from support.programs import environments
@@ -85,6 +88,37 @@ async def test_well_formed_requests_never_fail(peer: Running, pod_ip: str) -> No
     # Under pressure the connection is closed: the client survives that, and no status of 400 or above.
     with pytest.raises(aiohttp.ClientConnectionError):
         await flood(peer)
+
+
+async def test_clients_that_belong_to_no_pod_keep_no_pod_waiting(peer: Running, pod_ip: str) -> None:
+    job = await peer.job()
+    await peer.pod(owner=job, ip=pod_ip)
+    port = int(peer.peer_url.rpartition(":")[2])
+    head = f"PATCH {RUNS} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{{".encode()
+    half_sent = list[asyncio.StreamWriter]()
+    async with aiohttp.ClientSession() as others:
+
+        async def flooded() -> None:
+            for _ in range(100):
+                with suppress(aiohttp.ClientError):
+                    async with others.patch(f"http://127.0.0.1:{port}{RUNS}", json={"logicalId": "forged"}):
+                        pass
+
+        for number in range(PEER_CONNECTIONS + 50):
+            local = (f"127.0.0.{2 + number % 50}", 0)
+            with suppress(ConnectionError):
+                _, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=local)
+                half_sent.append(writer)
+                writer.write(head)
+        flood_of_requests = asyncio.gather(*(flooded() for _ in range(4)))
+        for state in ("STATE_RUNNING", "STATE_SUCCEEDED"):
+            assert (await patch(peer, f"{RUNS}/uuid-1", {"workload": {"state": state}}))[0] == 200
+        await flood_of_requests
+    for writer in half_sent:
+        writer.transport.abort()
+    view = peer.view(peer.run_of(job))
+    assert view is not None
+    assert (view.phase, view.aliases) == ("Completed", ("uuid-1",))
 
 
 async def flood(peer: Running) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,7 @@ from mldiagnostics.runs import goodput
 from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.reports.reported_run import RunKey
 from mldiagnostics_kube.client.apiserver import path_to
-from mldiagnostics_kube.process.clock import utc_now
+from mldiagnostics_kube.process.clock import SteadyClock, utc_now
 from mldiagnostics_operator.control_plane import limits
 from mldiagnostics_operator.runs.watches.pod_watches import PodWatches
 from support.cluster.control_planes import make_account, serving
@@ -246,3 +247,22 @@ async def test_reports_wait_for_an_api_server_that_is_away(plane: Running) -> No
     assert (refused.status, refused.headers["Retry-After"]) == (503, "5")
     object.__setattr__(plane.cluster.access, "server", server)
     assert (await fresh.report()).status == 200
+
+
+@pytest.mark.parametrize("step_s", [-3600, 3600])
+async def test_a_step_of_the_leaders_clock_refuses_nobody(
+    cluster: ApiClient, namespace: str, tmp_path: Path, step_s: int
+) -> None:
+    await make_account(cluster, namespace)
+    machine_s = [0.0]
+    clock = SteadyClock(lambda: time.time() + machine_s[0])
+    async with serving(cluster, namespace, tmp_path, clock=clock.unix_s) as plane:
+        client = await plane.reporter()
+        await client.persisted()
+        before = await plane.until(client.run, lambda run: run.last_received)
+        machine_s[0] = step_s
+        for _ in range(3):
+            assert (await client.report()).status == 200
+        after = await plane.until(client.run, lambda run: run.last_received > before.last_received)
+        assert after.last_received - before.last_received < 3600 / 2
+        assert plane.value("lookups_total", kind="tokenreview") == 1

@@ -1,4 +1,4 @@
-"""What runs and processes are charged, compared with the memory that they take."""
+"""The charge of runs and processes, compared with the memory that they take."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ import orjson
 from aiohttp import web
 from mldiagnostics_api.reports.reported_run import RunKey
 from mldiagnostics_kube.client.apiserver import ClusterError
+from mldiagnostics_kube.serving.rates import RateLimits
 
 from mldiagnostics_operator.control_plane.http import bodies
 from mldiagnostics_operator.control_plane.http.bodies import InvalidBody
-from mldiagnostics_operator.control_plane.http.rates import RateLimits
 from mldiagnostics_operator.control_plane.identity.attribution import NotAttributed
 from mldiagnostics_operator.control_plane.identity.lookups import Overloaded
 from mldiagnostics_operator.control_plane.journal.journal import JournalUnavailable

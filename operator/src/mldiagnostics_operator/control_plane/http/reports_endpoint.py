@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from aiohttp import web
 from mldiagnostics_api.reports.models import MAX_COMPRESSED_BYTES, RUN_ID_PATTERN, InvalidReport
 from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_kube.serving.rates import RateLimits
 
 from mldiagnostics_operator.control_plane.http import bodies
 from mldiagnostics_operator.control_plane.http.bodies import InvalidBody
 from mldiagnostics_operator.control_plane.http.intake import extras_of, misses_events
 from mldiagnostics_operator.control_plane.http.problems import problem
-from mldiagnostics_operator.control_plane.http.rates import RateLimits
 from mldiagnostics_operator.control_plane.identity.attribution import NotAttributed
 from mldiagnostics_operator.control_plane.identity.authentication import Unauthenticated
 from mldiagnostics_operator.control_plane.identity.lookups import Overloaded

@@ -177,6 +177,7 @@ class ControlPlane:
     def _server(self, route: Route, connections: int) -> BoundedServer:
         bounds = Bounds(
             connections=connections,
+            new_per_second=limits.NEW_CONNECTIONS_PER_SECOND,
             body_bytes=MAX_COMPRESSED_BYTES,
             small_bytes=limits.SMALL_BODY_BYTES,
             large_bytes=limits.LARGE_BODIES_BYTES,

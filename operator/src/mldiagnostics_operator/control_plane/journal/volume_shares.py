@@ -40,7 +40,7 @@ class VolumeShares:
         return free is None or self._namespaces[namespace] <= free
 
     def is_first_excess(self, namespace: str, *, admitted: bool) -> bool:
-        """Note whether a namespace was admitted; return whether it is not, for the first time since it was."""
+        """Note whether a namespace was admitted; return whether it newly is not."""
         if admitted:
             self._exceeded.discard(namespace)
             return False

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics_operator.control_plane.http.rates import RateLimits
+from mldiagnostics_kube.serving.rates import RateLimits
 
 PER_SECOND, BURST = 2.0, 5.0
 
