@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SILENT_INTERVALS: Final = 3
 """A process that has not reported for so many intervals is lost."""
 SILENT_S: Final = SILENT_INTERVALS * INTERVAL_S
-"""The same for the usual interval."""
+"""Seconds without a report after which a process is lost, at the usual interval."""
 
 
 class RunKey(NamedTuple):

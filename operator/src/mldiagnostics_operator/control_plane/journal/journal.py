@@ -186,9 +186,9 @@ class Journal:
             self._limited(namespace)
         if self._shares.is_first_excess(namespace, admitted=admitted):
             _log.warning(
-                "Namespace %s: its reports are not persisted, as its journals use more than is left free on the volume",
-                namespace,
-                extra={"namespace": namespace},
+                "Namespace %(namespace)s: its reports are not persisted, as its journals use more than is left free on the "
+                "volume",
+                {"namespace": namespace},
             )
         return admitted
 
