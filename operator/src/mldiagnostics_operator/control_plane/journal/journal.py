@@ -186,8 +186,7 @@ class Journal:
             self._limited(namespace)
         if self._shares.is_first_excess(namespace, admitted=admitted):
             _log.warning(
-                "Namespace %(namespace)s: its reports are not persisted, as its journals use more than is left free on the "
-                "volume",
+                "Namespace %(namespace)s: its reports are not persisted; its journals use more than is left free on the volume",
                 {"namespace": namespace},
             )
         return admitted
