@@ -186,7 +186,7 @@ class Journal:
             self._limited(namespace)
         if self._shares.is_first_excess(namespace, admitted=admitted):
             _log.warning(
-                "Namespace %(namespace)s: its reports are not persisted; its journals use more than the volume has free",
+                "Namespace %(namespace)s: its reports are not persisted; its journals exceed the free space",
                 {"namespace": namespace},
             )
         return admitted
