@@ -53,7 +53,7 @@ def test_a_run_serves_publishes_its_port_and_initialises_no_backend(tmp_path: Pa
     with start_program(TRAINS_UNTIL_EOF, tmp_path / "runs", MLDIAG_PROFILER_PORT=str(port)) as process:
         assert process.stdout
         assert json.loads(process.stdout.readline()) == {"backends": False}
-        (outcome,) = capture([f"127.0.0.1:{port}"], duration_ms=200, storage=str(tmp_path / "captures")).outcomes
+        (outcome,) = capture([f"127.0.0.1:{port}"], duration_ms=1000, storage=str(tmp_path / "captures")).outcomes
         ended = end_of(process, tmp_path / "runs")
     assert outcome.state is TargetState.CAPTURED, outcome.message
     assert ended.reported == {"problems": {}}, ended.log
