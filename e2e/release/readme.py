@@ -28,7 +28,9 @@ def text(chart: Path) -> str:
     source = (chart / "values.yaml").read_text()
     schema = json.loads((chart / "values.schema.json").read_text())
     rows = _rows(yaml.safe_load(source), schema, comments(source))
-    return "\n".join([HEADER, *_introduction(about), "## Values", "", *_table(rows), ""])
+    fleets = chart / "fleets.md"
+    more = [fleets.read_text()] if fleets.exists() else []
+    return "\n".join([HEADER, *_introduction(about), "## Values", "", *_table(rows), "", *more])
 
 
 def comments(source: str) -> dict[str, str]:
