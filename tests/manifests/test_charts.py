@@ -21,6 +21,7 @@ from release.version import current
 from support.cluster.charts import EVERY_SWITCH, identity, one, pod_template
 
 CLUSTER_WIDE = {
+    "APIService",
     "ClusterRole",
     "ClusterRoleBinding",
     "CustomResourceDefinition",

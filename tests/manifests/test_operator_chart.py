@@ -55,7 +55,7 @@ def test_every_example_matches_the_crd(sample: Path) -> None:
         ({"networkPolicy.profilerPorts.namespaces": ["ml", "ml"]}, "namespaces"),
         (
             {"controlPlane.port": 8081},
-            "controlPlane.port, controlPlane.peer.port: two of the ports 8081, 8081 are equal",
+            "controlPlane.port, controlPlane.peer.port, controlPlane.files.port: two of the ports 8081, 8081 are equal",
         ),
         ({"controlPlane.peer": {"enabled": True, "port": 8443}}, "two of the ports 8081, 8443, 8443 are equal"),
         ({"controlPlane.certificates.mode": "provided"}, "controlPlane.certificates.provided.secretName: is empty"),
@@ -86,7 +86,7 @@ def test_the_operator_reads_the_environment_that_the_chart_sets(values: Object, 
     assert "selector" not in service
     ports = {port["name"]: port["port"] for port in service["ports"]}
     assert ports == {"https": settings.control_plane_port} | (
-        {"http-peer": settings.peer_port} if settings.peer_port else {}
+        {"http-peer": settings.peer_port, "https-results": settings.results_port} if settings.peer_port else {}
     )
     assert settings.control_plane
     assert settings.control_plane_publish

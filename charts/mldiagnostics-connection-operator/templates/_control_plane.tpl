@@ -5,10 +5,12 @@ Values of the control plane with their defaults: `helm upgrade --reuse-values` f
 {{- define "mldiag.controlPlane" -}}
 {{- $defaults := dict "enabled" true "port" 8443 "peer" (dict "enabled" false "port" 8080) }}
 {{- $_ := set $defaults "certificates" (dict "mode" "self" "provided" (dict "secretName" "")) }}
+{{- $_ := set $defaults "files" (dict "enabled" false "port" 8444) }}
 {{- $plane := mergeOverwrite $defaults (deepCopy (default dict .Values.controlPlane)) }}
 {{- if kindIs "invalid" $plane.publish }}{{ $_ := set $plane "publish" (not .Values.watch.namespaces) }}{{ end }}
 {{- $_ := set $plane "publish" (and $plane.enabled $plane.publish) }}
 {{- $_ := set $plane.peer "enabled" (and $plane.enabled $plane.peer.enabled) }}
+{{- $_ := set $plane.files "enabled" (and $plane.enabled $plane.files.enabled) }}
 {{- toYaml $plane }}
 {{- end }}
 
@@ -35,8 +37,9 @@ Values of the control plane with their defaults: `helm upgrade --reuse-values` f
 {{- $plane := include "mldiag.controlPlane" . | fromYaml }}
 {{- $ports := list "8081" (toString (int $plane.port)) }}
 {{- if $plane.peer.enabled }}{{ $ports = append $ports (toString (int $plane.peer.port)) }}{{ end }}
+{{- if $plane.files.enabled }}{{ $ports = append $ports (toString (int $plane.files.port)) }}{{ end }}
 {{- if and $plane.enabled (ne (len $ports) (len (uniq $ports))) }}
-{{- fail (printf "controlPlane.port, controlPlane.peer.port: two of the ports %s are equal (8081 is that of probes and metrics); set different ports" (join ", " $ports)) }}
+{{- fail (printf "controlPlane.port, controlPlane.peer.port, controlPlane.files.port: two of the ports %s are equal (8081 is that of probes and metrics); set different ports" (join ", " $ports)) }}
 {{- end }}
 {{- end }}
 
@@ -57,6 +60,9 @@ Values of the control plane with their defaults: `helm upgrade --reuse-values` f
 {{- if $plane.peer.enabled }}
 - {name: MLDIAG_PEER_PORT, value: {{ int $plane.peer.port | quote }}}
 {{- end }}
+{{- if $plane.files.enabled }}
+- {name: MLDIAG_RESULTS_PORT, value: {{ int $plane.files.port | quote }}}
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -67,6 +73,9 @@ Values of the control plane with their defaults: `helm upgrade --reuse-values` f
 - {name: https, port: {{ int $plane.port }}}
 {{- if $plane.peer.enabled }}
 - {name: http-peer, port: {{ int $plane.peer.port }}}
+{{- end }}
+{{- if $plane.files.enabled }}
+- {name: https-results, port: {{ int $plane.files.port }}}
 {{- end }}
 {{- end }}
 {{- end }}

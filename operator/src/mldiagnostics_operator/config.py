@@ -213,6 +213,16 @@ class OperatorConfig:
         ),
     ] = None
 
+    results_port: Annotated[
+        int | None,
+        Setting(
+            "MLDIAG_RESULTS_PORT",
+            "Port on which the leader serves files of the volume to API servers, in the pod and of the Service of the "
+            "control plane; 0 lets the system choose. Empty: off.",
+            settings.port,
+        ),
+    ] = None
+
     def holder(self, process: str) -> str:
         """Return this process's name in the Lease and in the status of captures.
 

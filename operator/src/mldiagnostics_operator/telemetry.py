@@ -71,8 +71,15 @@ _STATUS_WRITES: Final = MetricSpec(
 _WORK_FAILURES: Final = MetricSpec(
     Counter,
     "mldiagnostics_work_failures_total",
-    "Failures after which work of the leader started again, by work (control plane, runs). Captures go on.",
+    "Failures after which work of the leader started again, by work (control plane, runs, API for files). "
+    "Captures go on.",
     labels=("work",),
+)
+_FILES_ANSWERED: Final = MetricSpec(
+    Counter,
+    "mldiagnostics_files_requests_total",
+    "Requests for files of the volume that API servers passed on from readers, by HTTP status.",
+    labels=("status",),
 )
 _WATCHES: Final = MetricSpec(
     Gauge,
@@ -109,6 +116,7 @@ class OperatorMetrics:
         self.control_plane = ControlPlaneMetrics(self.registry)
         self.runs = RunMetrics(self.registry)
         self._work_failures = _WORK_FAILURES.register(self.registry)
+        self._files_answered = _FILES_ANSWERED.register(self.registry)
         self._watches = _WATCHES.register(self.registry)
 
     def identify(self, *, version: str, cluster: str) -> Self:
@@ -161,8 +169,12 @@ class OperatorMetrics:
         self._status_writes.labels(result=result).inc()
 
     def work_failed(self, work: str) -> None:
-        """Count a failure of the leader's work on `runs` or the `control plane`."""
+        """Count a failure of one part of the leader's work, such as `runs`."""
         self._work_failures.labels(work=work).inc()
+
+    def files_answered(self, status: int) -> None:
+        """Count an answer of the API for files."""
+        self._files_answered.labels(status=str(status)).inc()
 
     def watch(self, kind: str, *, before: str, now: str) -> None:  # noqa: ARG002 - one gauge for all kinds
         """Record that a watch went from one state to another; `stopped` is not counted."""

@@ -47,6 +47,7 @@ EVERY_SWITCH: dict[str, Object] = {
         "controlPlane.certificates.provided.secretName": "mine",
         "controlPlane.peer.enabled": True,
         "controlPlane.peer.port": 9080,
+        "controlPlane.files": {"enabled": True, "port": 9444},
         "view": {
             "enabled": True,
             "url": "https://view.example.com/runs/",

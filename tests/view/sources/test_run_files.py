@@ -23,8 +23,9 @@ async def test_records_on_the_volume_are_copied_and_bounded(tmp_path: Path, monk
     volume = open_store(str(tmp_path / "first"))
     put_run(volume, "seen")
     volume.put("seen/plugins/profile/s/host.xplane.pb", b"a trace")
-    seen = run_row_of({"metadata": {"name": "run"}, "spec": {"runId": "seen", "storageLocation": "volume:///"}})
-    without = run_row_of({"metadata": {"name": "run"}, "spec": {"runId": "seen"}})
+    metadata = {"name": "run", "namespace": "ml"}
+    seen = run_row_of({"metadata": metadata, "spec": {"runId": "seen", "storageLocation": "volume:///"}})
+    without = run_row_of({"metadata": metadata, "spec": {"runId": "seen"}})
     async with serving(kubelet) as client:
         files = UserFiles(client, cluster="cluster 'lab'")
         folder = await files.directory(seen)
@@ -33,7 +34,7 @@ async def test_records_on_the_volume_are_copied_and_bounded(tmp_path: Path, monk
         kubelet.forbidden = True
         assert await files.directory(without) == folder, "a young copy is used again"
         monkeypatch.setattr(run_files, "COPY_AGE_S", 0)
-        with pytest.raises(ClusterFailure, match="right to create pods/exec there") as failure:
+        with pytest.raises(ClusterFailure, match="the right to get and list files") as failure:
             await files.directory(seen)
         assert failure.value.status == 403
         kubelet.forbidden = False

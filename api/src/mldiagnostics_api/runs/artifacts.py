@@ -115,14 +115,18 @@ def record_names_run(record: object, run_id: str, namespace: str, uid: str) -> b
 def capture_names_run(record: object, run_id: str, namespace: str) -> bool:
     """Return whether a capture.json is of the run alone, from its namespace."""
     targets = _at(record, "targets")
-    pod_namespace = _at(record, "requested", "triggerCapture", "podNamespace")
     return (
-        _at(record, "object", "namespace") == namespace
-        and pod_namespace in (None, "", namespace)
+        capture_is_of_namespace(record, namespace)
         and isinstance(targets, list)
         and bool(targets)
         and all(_at(target, "runId") == run_id for target in targets)
     )
+
+
+def capture_is_of_namespace(record: object, namespace: str) -> bool:
+    """Return whether a capture.json is of a capture and of pods in a namespace."""
+    pod_namespace = _at(record, "requested", "triggerCapture", "podNamespace")
+    return _at(record, "object", "namespace") == namespace and pod_namespace in (None, "", namespace)
 
 
 def _at(document: object, *keys: str) -> object:

@@ -34,7 +34,8 @@ def profiles() -> None:
 
     SOURCE is a run (its id or the beginning of it, its name, its directory) or a log directory of XProf. SESSION is
     SOURCE/NAME, or SOURCE alone for its newest session. In a cluster, files are read with your own rights: those of
-    buckets directly, those on the operator's volume in its pod, where you need the right to create pods/exec.
+    buckets directly, those on the operator's volume through the API server, with the right to get and list
+    files.results.diagon.gke.io in their namespace.
 
     Runs are found as by `mldiag runs`: in the cluster if -n, -A, --context or --kubeconfig is given; else in files if
     --storage or MLDIAG_STORAGE is given, or ./mldiagnostics exists; else in the cluster of the current context.

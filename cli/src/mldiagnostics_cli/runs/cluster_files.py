@@ -15,7 +15,7 @@ from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 from mldiagnostics.layout import PROFILE_DIR, TRACE_SUFFIX
 from mldiagnostics.runs import sessions
 from mldiagnostics_kube.installation.operator_policy import default_root
-from mldiagnostics_kube.installation.operator_volume import copy_from_volume, extract
+from mldiagnostics_kube.installation.result_files import VolumeDirectory, copy_directory
 
 from mldiagnostics_cli.output import note
 from mldiagnostics_cli.sources import is_on_volume
@@ -70,12 +70,13 @@ def fetched_run(cluster: Cluster, wait: Wait, row: RunRow) -> Iterator[RunRow]:
     if not is_on_volume(location):
         yield replace(row, directory=location)
         return
-    with _copied(cluster, wait, location, _RECORDS) as folder:
+    wanted = VolumeDirectory(location=location, namespace=row.namespace, suffixes=_RECORDS)
+    with _copied(cluster, wait, wanted) as folder:
         yield replace(row, directory=str(folder))
 
 
 @contextmanager
-def fetched_session(cluster: Cluster, wait: Wait, session: SessionRow) -> Iterator[SessionRow]:
+def fetched_session(cluster: Cluster, wait: Wait, session: SessionRow, namespace: str) -> Iterator[SessionRow]:
     """Return a session whose traces can be read while the block runs.
 
     Raises:
@@ -86,7 +87,8 @@ def fetched_session(cluster: Cluster, wait: Wait, session: SessionRow) -> Iterat
     if session.files:
         yield session
     elif is_on_volume(session.url):
-        with _copied(cluster, wait, session.url, (TRACE_SUFFIX, ".json")) as folder:
+        wanted = VolumeDirectory(location=session.url, namespace=namespace, suffixes=(TRACE_SUFFIX, ".json"))
+        with _copied(cluster, wait, wanted) as folder:
             yield _session_in(folder, session)
     else:
         yield _session_in(session.url.removesuffix(f"/{PROFILE_DIR}/{session.name}"), session)
@@ -100,16 +102,13 @@ def _session_in(log_directory: str | Path, wanted: SessionRow) -> SessionRow:
 
 
 @contextmanager
-def _copied(cluster: Cluster, wait: Wait, location: str, suffixes: Sequence[str]) -> Iterator[Path]:
+def _copied(cluster: Cluster, wait: Wait, wanted: VolumeDirectory) -> Iterator[Path]:
     """Copy a directory of the volume, to the same path below a temporary one."""
     with tempfile.TemporaryDirectory(prefix="mldiag-volume-") as temporary:
-        folder = Path(temporary, location.partition("://")[2].strip("/"))
+        folder = Path(temporary, wanted.location.partition("://")[2].strip("/"))
         try:
-            with tempfile.TemporaryFile() as archive:
-                wait(copy_from_volume(cluster.client, location, suffixes, archive.write, cluster=cluster.description))
-                archive.seek(0)
-                extract(archive, folder)
+            wait(copy_directory(cluster.client, wanted, folder, cluster=cluster.description))
         except OSError as error:
             problem = f"its copy cannot be written to {temporary}: {error.strerror or error}"
-            raise ConfigurationError(f"{location}: {problem}; free space there, or set TMPDIR") from error
+            raise ConfigurationError(f"{wanted.location}: {problem}; free space there, or set TMPDIR") from error
         yield folder

@@ -129,7 +129,10 @@ class ClusterRuns(RunSource):
 
     @override
     def fetched_profile(self, profile: SessionRow) -> AbstractContextManager[SessionRow]:
-        return fetched_session(self._cluster, self._wait, profile)
+        of_runs = (body for body in self._bodies.values() if any(each.url == profile.url for each in sessions_of(body)))
+        body = next(of_runs, None)
+        namespace = body["metadata"]["namespace"] if body else self._cluster.namespace
+        return fetched_session(self._cluster, self._wait, profile, namespace)
 
     @override
     def hosts(self, row: RunRow) -> list[RankRow]:

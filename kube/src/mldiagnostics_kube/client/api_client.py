@@ -137,6 +137,14 @@ class ApiClient:
         accept = metadata_only_type("PartialObjectMetadata") if metadata_only else JSON
         return await self.request("GET", path, accept=accept, timeout_s=timeout_s)
 
+    async def content(
+        self, path: str, *, query: Query = (), max_bytes: int, timeout_s: float = CALL_TIMEOUT_S
+    ) -> tuple[bytearray, Mapping[str, str]]:
+        """Read a response that is not an object; return its body and its headers."""
+        return await self._transport.fetch(
+            "GET", path, timeout_s, max_bytes=max_bytes, params=query, headers={"Accept": "*/*"}
+        )
+
     async def items(
         self,
         path: str,

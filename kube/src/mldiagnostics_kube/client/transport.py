@@ -11,7 +11,7 @@ from mldiagnostics_kube.client.apiserver import ResponseTooLarge, Unavailable, e
 from mldiagnostics_kube.client.failures import connection_problem
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 
     from mldiagnostics_kube.client.credentials import Credentials
 
@@ -59,9 +59,15 @@ class Transport:
         self, method: str, path: str, timeout_s: float, *, max_bytes: int = MAX_RESPONSE_BYTES, **options: Any
     ) -> bytearray:
         """Send one request and return the body of the response."""
+        return (await self.fetch(method, path, timeout_s, max_bytes=max_bytes, **options))[0]
+
+    async def fetch(
+        self, method: str, path: str, timeout_s: float, *, max_bytes: int = MAX_RESPONSE_BYTES, **options: Any
+    ) -> tuple[bytearray, Mapping[str, str]]:
+        """Send one request and return the body and the headers of the response."""
         timeout = aiohttp.ClientTimeout(total=timeout_s)
         try:
-            status, raw = await _run_to_completion(
+            status, raw, headers = await _run_to_completion(
                 self._exchange(method, path, max_bytes=max_bytes, timeout=timeout, **options)
             )
         except (aiohttp.ClientError, OSError) as failure:  # TimeoutError is an OSError
@@ -70,7 +76,7 @@ class Transport:
             ) from failure
         if status >= 300:
             raise error_of(method, path, status, raw)
-        return raw
+        return raw, headers
 
     async def lines(self, path: str, *, query: Query, accept: str, for_s: float) -> AsyncGenerator[bytes]:
         """Yield the lines of a response that the API server ends after `for_s` seconds."""
@@ -126,7 +132,7 @@ class Transport:
 
     async def _exchange(
         self, method: str, path: str, *, max_bytes: int, headers: dict[str, str], **more: Any
-    ) -> tuple[int, bytearray]:
+    ) -> tuple[int, bytearray, Mapping[str, str]]:
         headers = headers | await self._authorization()
         url, name = self._access.server + path, self._access.server_name
         sending = self._calls.request(method, url, headers=headers, server_hostname=name, allow_redirects=False, **more)
@@ -137,7 +143,7 @@ class Transport:
                 if len(raw) > max_bytes:
                     raw.clear()  # the traceback would keep it
                     raise ResponseTooLarge(f"{method} {path}: the response is longer than {max_bytes} bytes")
-            return response.status, raw
+            return response.status, raw, response.headers
 
     async def _authorization(self) -> dict[str, str]:
         token = await self._access.token()

@@ -9,10 +9,18 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from mldiagnostics_kube.serving.connections import Connection, ConnectionServer, ConnectionTimes, Stage, listen
+from mldiagnostics_kube.serving.connections import (
+    HEAD_LINE_BYTES,
+    HEAD_LINES,
+    Connection,
+    ConnectionServer,
+    ConnectionTimes,
+    Stage,
+    listen,
+)
 
-Respond = Callable[[bytes], Awaitable[web.Response]]
-"""Returns the response to a request body."""
+Respond = Callable[[bytes], Awaitable[web.StreamResponse]]
+"""Returns the response to a request body; it may have been sent already."""
 Route = Callable[[web.BaseRequest], Respond | web.Response]
 """Reads the head of a request and returns its handler, or a response at once."""
 
@@ -37,6 +45,10 @@ class Bounds:
     """Time for a body to arrive."""
     finish_s: float = 1.0
     """Time for the requests in flight to finish when the server stops."""
+    head_line_bytes: int = HEAD_LINE_BYTES
+    """Longest line of a request's head."""
+    head_lines: int = HEAD_LINES
+    """Most lines of a request's head."""
 
 
 class _Rejected(Exception):
@@ -115,6 +127,8 @@ class BoundedServer:
                 new_per_s=bounds.new_per_second,
                 times=bounds.times,
                 closed=self._closed,
+                head_line_bytes=bounds.head_line_bytes,
+                head_lines=bounds.head_lines,
             )
             work = [asyncio.create_task(each) for each in (server.accept(listener, tls), server.close_late())]
             try:
@@ -128,11 +142,12 @@ class BoundedServer:
                 server.pre_shutdown()
                 await server.shutdown(bounds.finish_s)
 
-    async def _handle(self, server: ConnectionServer, request: web.BaseRequest) -> web.Response:
+    async def _handle(self, server: ConnectionServer, request: web.BaseRequest) -> web.StreamResponse:
         connection = server.connection(request)
         self.in_flight += 1
         try:
             respond = self._route(request)
+            response: web.StreamResponse
             if isinstance(respond, web.Response):
                 response = respond
             else:

@@ -11,6 +11,7 @@ from mldiagnostics_kube.process.clock import Clock, SteadyClock
 from mldiagnostics_operator.control_plane.memory.budget import DEFAULT_LIMIT_BYTES, ReportBudget
 from mldiagnostics_operator.control_plane.memory.table import ReportTable
 from mldiagnostics_operator.control_plane.service import serve
+from mldiagnostics_operator.results.service import ResultsApi
 from mldiagnostics_operator.run_exchange import RunExchange
 from mldiagnostics_operator.runs.cleanup.ended_runs import EndedRuns
 from mldiagnostics_operator.runs.cleanup.run_cleanup import RunCleanup
@@ -131,9 +132,15 @@ class RunController:
             group.create_task(self._cleanup.run())
             if self._services.config.control_plane and self._accepting:
                 self._serving = group.create_task(self._keep_running("control plane", self._serve_reports))
+            if self._services.config.results_port is not None and self._accepting:
+                group.create_task(self._keep_running("API for files", self._serve_files))
 
     async def _keep_running(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         await keep_running(name, work, failed=self._services.telemetry.work_failed, pause_s=RESTART_S)
+
+    async def _serve_files(self) -> None:
+        services = self._services
+        await ResultsApi(services.cluster, services.config, answered=services.telemetry.files_answered).run()
 
     async def _serve_reports(self) -> None:
         services = self._services

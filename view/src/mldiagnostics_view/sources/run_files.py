@@ -11,15 +11,13 @@ import shutil
 import tempfile
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_kube.client.apiserver import ClusterError
 from mldiagnostics_kube.client.failures import failure_of
 from mldiagnostics_kube.installation.operator_policy import default_root
-from mldiagnostics_kube.installation.operator_volume import copy_from_volume, extract
+from mldiagnostics_kube.installation.result_files import VolumeDirectory, copy_directory
 from typing_extensions import override
 
 from mldiagnostics_view.limits import COPY_AGE_S, MAX_COPIES, MAX_COPY_BYTES
@@ -86,7 +84,7 @@ class UserFiles(RunFiles):
             root = await default_root(self._client)
             location = f"{root.removesuffix('/')}/{row.run_id}"
         if location.startswith(_VOLUME):
-            return str(await self._copied(location))
+            return str(await self._copied(location, row.namespace))
         return location if location.startswith(_BUCKET) else ""
 
     @override
@@ -97,7 +95,7 @@ class UserFiles(RunFiles):
     async def aclose(self) -> None:
         self._folder.cleanup()  # in no thread: all may wait for a bucket that does not respond
 
-    async def _copied(self, location: str) -> Path:
+    async def _copied(self, location: str, namespace: str) -> Path:
         """Return a copy of a directory of the volume, at most `COPY_AGE_S` old."""
         if location not in self._copies:
             self._copies[location] = _Copy(Path(self._folder.name, str(next(self._numbers))))
@@ -110,22 +108,12 @@ class UserFiles(RunFiles):
         clock = asyncio.get_running_loop().time
         async with copy.turn:
             if clock() - copy.copied_at >= COPY_AGE_S:
-                with tempfile.TemporaryFile(dir=self._folder.name) as archive:
-                    write = partial(_write, archive, location)
-                    try:
-                        await copy_from_volume(self._client, location, _RECORDS, write, cluster=self._cluster)
-                    except ClusterError as error:
-                        raise failure_of(error, cluster=self._cluster) from error
-                    archive.seek(0)
-                    await asyncio.to_thread(extract, archive, folder)
+                wanted = VolumeDirectory(
+                    location=location, namespace=namespace, suffixes=_RECORDS, most_bytes=MAX_COPY_BYTES
+                )
+                try:
+                    await copy_directory(self._client, wanted, folder, cluster=self._cluster)
+                except ClusterError as error:
+                    raise failure_of(error, cluster=self._cluster) from error
                 copy.copied_at = clock()
         return folder
-
-
-def _write(archive: IO[bytes], location: str, part: bytes) -> None:
-    if archive.tell() + len(part) > MAX_COPY_BYTES:
-        raise ConfigurationError(
-            f"{location}: has more than {MAX_COPY_BYTES >> 20} MiB of records on the operator's volume; set "
-            "storageLocation to a bucket, or run `mldiag view` beside the volume"
-        )
-    archive.write(part)

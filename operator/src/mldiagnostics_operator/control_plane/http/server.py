@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 HTTPS: Final = "https"
 PEER: Final = "http-peer"
+RESULTS: Final = "https-results"
 """Names of the Service's ports."""
 
 
@@ -133,6 +134,8 @@ class ControlPlane:
                 if config.peer_port is not None:
                     server = self._server(self._peer.route, limits.PEER_CONNECTIONS)
                     ports[PEER] = await stack.enter_async_context(server.serving(config.peer_port, None))
+                if config.results_port is not None:
+                    ports[RESULTS] = config.results_port
                 self.port.set_result(port)
                 self.peer_port.set_result(ports.get(PEER))
                 _log.info("The control-plane API is served on port %(port)d", {"port": port})

@@ -1,0 +1,1 @@
+"""Files of the volume for readers whose rights the API server has checked."""
