@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from bench.diagnosis_faults import Session
 
 SHORTEST_MS, LONGEST_MS = 1500, 6000
-STEPS = 20
-"""Steps that a capture has time for, with their faults."""
+STEPS, OCCURRENCES = 20, 8
+"""Steps that a capture has time for, with their faults, and at least so many of the steps of a rarer fault."""
 LEAD_MS = 400
 DEADLINE_S = 120
 RATE = "300mbit"
@@ -131,12 +131,13 @@ def record(fleet: Fleet, session: Session, folder: Path) -> dict[str, Any]:
     if session.faults:
         fleet.measure()  # other work on the machine makes steps longer or shorter
     step_s = max(fleet.inject(session), fleet.step_s)
+    steps = max(STEPS, OCCURRENCES * max((fault.period for fault in session.faults), default=1))
     name = f"{session.scenario.replace(' ', '-')}-{session.seed}"
     addresses = [f"127.0.0.1:{port}" for port in fleet.ports[:-1]]
     prepared = prepare_capture(
         addresses,
         storage=str(folder),
-        duration_ms=round(min(max(STEPS * step_s * 1000, SHORTEST_MS), LONGEST_MS)),
+        duration_ms=round(min(max(steps * step_s * 1000, SHORTEST_MS), LONGEST_MS)),
         session=name,
         start_lead_ms=LEAD_MS,
         stems=[f"host-{rank}" for rank in range(len(addresses))],
