@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_diagnosis.comparison import compare
+from mldiagnostics_diagnosis.summary import HostSummary, Operation
 from support.host_summaries import changed, steady, synchronous_job
 
 BEFORE = synchronous_job(steady(4, 10))
@@ -20,6 +21,34 @@ def test_the_operation_that_changed_most_is_first() -> None:
 def test_a_new_operation_is_called_new() -> None:
     after = synchronous_job(steady(4, 10, {2: {"callback": 0.01}}))
     assert compare(BEFORE, after).message == "step +45 %: `op of callback` +10.0 ms on 1 of 4 hosts, new"
+
+
+def shaped(*shapes: str, seconds: float = 0.02) -> list[HostSummary]:
+    """Return a job whose hosts have an operation with these shapes."""
+    return [
+        changed(summary, operations=(Operation(name="f", phase="compute", seconds=seconds, count=1.0, shape=shape),))
+        for summary, shape in zip(BEFORE, shapes, strict=True)
+    ]
+
+
+SMALL, LARGE = "f32[128,256]", "f32[256,256]"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "news"),
+    [
+        ([SMALL] * 4, [LARGE] * 4, f", new shapes: {SMALL} before, {LARGE} now"),
+        ([SMALL] * 4, [SMALL, LARGE] * 2, f", new shapes on 2 of 4 hosts: {SMALL} before, {LARGE} now"),
+        ([SMALL, LARGE] * 2, [LARGE, SMALL] * 2, ""),
+        ([SMALL] * 4, [""] * 4, ""),
+        ([""] * 4, [LARGE] * 4, ""),
+    ],
+)
+def test_the_message_names_both_shapes_of_an_operation(before: list[str], after: list[str], news: str) -> None:
+    comparison = compare(shaped(*before), shaped(*after, seconds=0.026))
+    assert comparison.message == f"step +0 %: `f` +6.0 ms on all hosts{news}"
+    [change] = comparison.to_json()["operations"]
+    assert change["shapes"] == ([SMALL, LARGE] if news else None)
 
 
 def test_the_same_session_has_no_change() -> None:

@@ -42,7 +42,8 @@ def summary(**changes: Any) -> HostSummary:
 FULL = summary(
     steps=steps(MAX_STEPS),
     operations=tuple(
-        Operation(name="f" * 80, phase="collective", seconds=0.012345678, count=12.5) for _ in range(MAX_OPERATIONS)
+        Operation(name="f" * 80, phase="collective", seconds=0.012345678, count=12.5, shape="s" * 80)
+        for _ in range(MAX_OPERATIONS)
     ),
     memory=Memory(peak_bytes=2**40, limit_bytes=2**40),
 )

@@ -32,6 +32,28 @@ def xspace(
     return b"".join(message(1, _plane(name, lines, totals or {})) for name, lines in planes.items())
 
 
+def programs(instructions: Mapping[str, Mapping[str, bytes]]) -> bytes:
+    """Return the bytes of the plane that XLA writes beside the others.
+
+    Args:
+        instructions: Encoded shapes by the name of a program and of its instruction.
+    """
+    parts = []
+    for key, (program, shapes) in enumerate(instructions.items(), 1):
+        computation = b"".join(
+            message(2, text(1, name) + text(2, "fusion") + message(3, shape)) for name, shape in shapes.items()
+        )
+        module = text(1, program) + message(3, text(1, "main") + computation)
+        statistic = integer(1, 1) + message(6, message(1, module))
+        parts.append(message(4, integer(1, key) + message(2, text(2, program) + message(5, statistic))))
+    return message(1, text(2, "/host:metadata") + b"".join(parts))
+
+
+def array(kind: int, *dimensions: int) -> bytes:
+    """Return an encoded shape; a type is given by its number in XLA."""
+    return integer(2, kind) + b"".join(integer(3, each) for each in dimensions)
+
+
 def _plane(name: str, lines: Mapping[str, Sequence[TracedEvent]], totals: Mapping[str, Value]) -> bytes:
     names: dict[str, int] = {}
     statistics: dict[str, int] = {}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mldiagnostics_diagnosis.matching import Job
-    from mldiagnostics_diagnosis.summary import HostSummary
+    from mldiagnostics_diagnosis.summary import HostSummary, Operation
 
 __all__ = ["Comparison", "OperationChange", "compare"]
 
@@ -33,6 +33,9 @@ class OperationChange:
     after_s: float | None
     hosts: int
     """Hosts of the later session that have it."""
+    shapes: tuple[str, str] | None = None
+    """Before and after, on the first host of the later session whose shape no host had before."""
+    reshaped_hosts: int = 0
 
     @property
     def change_s(self) -> float:
@@ -48,6 +51,8 @@ class OperationChange:
             "afterSeconds": self.after_s,
             "changeSeconds": self.change_s,
             "hosts": self.hosts,
+            "shapes": list(self.shapes) if self.shapes else None,
+            "reshapedHosts": self.reshaped_hosts,
         }
 
 
@@ -73,10 +78,15 @@ class Comparison:
             return text
         first = self.operations[0]
         sign = "+" if first.change_s >= 0 else "-"
-        scope = "all hosts" if first.hosts == self.hosts else f"{first.hosts} of {self.hosts} hosts"
         news = ", new" if first.before_s is None else ", gone" if first.after_s is None else ""
-        where = "" if first.after_s is None else f" on {scope}"
+        where = "" if first.after_s is None else f" on {self._scope(first.hosts)}"
+        if first.shapes:
+            some = "" if first.reshaped_hosts == first.hosts else f" on {self._scope(first.reshaped_hosts)}"
+            news = f", new shapes{some}: {first.shapes[0]} before, {first.shapes[1]} now"
         return f"{text}: `{first.name}` {sign}{milliseconds(abs(first.change_s))}{where}{news}"
+
+    def _scope(self, hosts: int) -> str:
+        return "all hosts" if hosts == self.hosts else f"{hosts} of {self.hosts} hosts"
 
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as JSON."""
@@ -106,17 +116,8 @@ def compare(before: Sequence[HostSummary], after: Sequence[HostSummary], *, forc
     for name, job in zip(("the earlier session", "the later session"), jobs, strict=True):
         if not job.numbers:
             raise ConfigurationError(f"{name}: has no steps that all hosts share; capture it for a longer time")
-    times = [_times(job) for job in jobs]
-    changes = [
-        OperationChange(
-            name,
-            phase,
-            before_s=_mean(times[0].get((name, phase))),
-            after_s=_mean(times[1].get((name, phase))),
-            hosts=len(times[1].get((name, phase), ())),
-        )
-        for name, phase in times[0].keys() | times[1].keys()
-    ]
+    before_of, after_of = (_operations(job) for job in jobs)
+    changes = [_change(before_of.get(key, []), after_of.get(key, [])) for key in before_of.keys() | after_of.keys()]
     changes.sort(key=lambda change: (-abs(change.change_s), change.name, change.phase))
     return Comparison(jobs[0].step_s, jobs[1].step_s, len(jobs[1].summaries), tuple(changes[:MAX_OPERATIONS]))
 
@@ -131,14 +132,30 @@ def _difference(before: Sequence[HostSummary], after: Sequence[HostSummary]) -> 
     return None
 
 
-def _times(job: Job) -> dict[tuple[str, str], list[float]]:
-    """Return the seconds per step of each operation on each host that has it."""
-    times: dict[tuple[str, str], list[float]] = {}
+def _operations(job: Job) -> dict[tuple[str, str], list[Operation]]:
+    """Return each operation on each host that has it."""
+    found: dict[tuple[str, str], list[Operation]] = {}
     for summary in job.summaries:
         for operation in summary.operations:
-            times.setdefault((operation.name, operation.phase), []).append(operation.seconds)
-    return times
+            found.setdefault((operation.name, operation.phase), []).append(operation)
+    return found
 
 
-def _mean(seconds: list[float] | None) -> float | None:
-    return fmean(seconds) if seconds else None
+def _change(before: Sequence[Operation], after: Sequence[Operation]) -> OperationChange:
+    """Return the change of one operation, as the hosts of both sessions have it."""
+    known = [each.shape for each in before if each.shape]
+    new = [each.shape for each in after if known and each.shape and each.shape not in known]
+    one = (*before, *after)[0]
+    return OperationChange(
+        one.name,
+        one.phase,
+        before_s=_mean(before),
+        after_s=_mean(after),
+        hosts=len(after),
+        shapes=(known[0], new[0]) if new else None,
+        reshaped_hosts=len(new),
+    )
+
+
+def _mean(operations: Sequence[Operation]) -> float | None:
+    return fmean(each.seconds for each in operations) if operations else None

@@ -24,6 +24,7 @@ Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Bytes = Annotated[int, Field(ge=0, le=2**60)]
 Count = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=80)]
+Shape = Annotated[str, StringConstraints(max_length=80)]
 Series = Annotated[tuple[Seconds, ...], Field(max_length=MAX_STEPS)]
 StepNumber = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 
@@ -72,6 +73,8 @@ class Operation(_Part):
     phase: Phase
     seconds: Seconds
     count: Count
+    shape: Shape = ""
+    """Of its result, such as `f32[128,256]`; empty if the trace does not say."""
 
 
 class Memory(_Part):

@@ -17,6 +17,7 @@ from mldiagnostics_diagnosis.child import summarize
 from mldiagnostics_diagnosis.reading.names import is_loop
 from mldiagnostics_diagnosis.reading.planes import read
 from support.programs import environments, traced_steps
+from support.programs.command_line import CommandLine
 from support.programs.xprof_reader import xprof
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class TracedProgram:
         return self.summary.steps
 
 
-def _traced(environment: str, framework: str, folder: Path) -> TracedProgram:
+def _traced(environment: str, framework: str, folder: Path, rows: int = traced_steps.WIDTH) -> TracedProgram:
     python = Path(sys.executable)
     if environment:
         try:
@@ -57,7 +58,7 @@ def _traced(environment: str, framework: str, folder: Path) -> TracedProgram:
             pytest.skip(f"no environment {environment}: {error}")
     of_devices = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "", "XLA_FLAGS": traced_steps.FLAGS[framework]}
     done = subprocess.run(
-        [python, PROGRAM, framework, folder],
+        [python, PROGRAM, framework, folder, str(rows)],
         env={**os.environ, **of_devices},
         capture_output=True,
         text=True,
@@ -159,3 +160,17 @@ def test_a_trace_says_what_its_program_and_xprof_say(
     traced = _traced(environment, framework, tmp_path)
     for check in checks:
         check(traced)
+
+
+def test_new_shapes_of_operations_show_a_larger_batch(tmp_path: Path) -> None:
+    runs = {rows: tmp_path / str(rows) for rows in (256, 512)}
+    for rows, folder in runs.items():
+        session = folder / "plugins/profile/s"
+        session.mkdir(parents=True)
+        _traced(OWN, "jax", session, rows)
+    mldiag, command = CommandLine(tmp_path), ("diagnose", "512", "--against", "256")
+    changes = mldiag.document(*command)["operations"]
+    shapes = [change["shapes"] for change in changes if change["shapes"]]
+    assert ["f32[128,256]", "f32[256,256]"] in shapes  # of each of two devices
+    assert all(change["shapes"] is None for change in changes if change["phase"] != "compute")  # weights, host
+    assert any(line.endswith("f32[128,256] → f32[256,256]") for line in mldiag.lines(*command))

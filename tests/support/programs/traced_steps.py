@@ -1,6 +1,6 @@
 """A few steps of a framework, recorded by our adapter, beside the clock of the program itself.
 
-usage: traced_steps.py FRAMEWORK FOLDER     write FRAMEWORK.xplane.pb, and print times as JSON
+usage: traced_steps.py FRAMEWORK FOLDER ROWS     write FRAMEWORK.xplane.pb, and print times as JSON
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FLAGS = {"jax": "--xla_force_host_platform_device_count=2", "jax_alone": "", "to
 """XLA's flags of each framework."""
 
 
-def jax() -> Train:
+def jax(rows: int) -> Train:
     """Two devices that reduce gradients; steps and input have annotations."""
     import jax
     import jax.numpy as jnp
@@ -53,14 +53,14 @@ def jax() -> Train:
     def train(number: int, fetching: Fetching) -> None:
         with jax.profiler.StepTraceAnnotation("amber", step_num=number):
             with jax.profiler.TraceAnnotation("basalt"), fetching():
-                batch = jax.device_put(np.ones((WIDTH, WIDTH), np.float32), split)
+                batch = jax.device_put(np.ones((rows, WIDTH), np.float32), split)
             state[0] = compiled(state[0], batch)
             state[0].block_until_ready()
 
     return train
 
 
-def jax_alone() -> Train:
+def jax_alone(_: int) -> Train:
     """One device, and no annotation at all."""
     import jax
     import jax.numpy as jnp
@@ -78,7 +78,7 @@ def jax_alone() -> Train:
     return train
 
 
-def torch() -> Train:
+def torch(_: int) -> Train:
     """A loader and an optimizer of PyTorch, which mark input and steps themselves."""
     import torch
 
@@ -106,7 +106,7 @@ def torch() -> Train:
     return train
 
 
-def torch_xla() -> Train:
+def torch_xla(_: int) -> Train:
     """PyTorch on XLA's CPU device."""
     os.environ.setdefault("PJRT_DEVICE", "CPU")
     import torch
@@ -126,9 +126,9 @@ def torch_xla() -> Train:
     return train
 
 
-def main(framework: str, folder: Path) -> None:
+def main(framework: str, folder: Path, rows: int) -> None:
     """Train and record; print starts of steps and lengths of inputs."""
-    train = globals()[framework]()
+    train = globals()[framework](rows)
     starts: list[float] = []
     inputs: list[float] = []
 
@@ -155,4 +155,4 @@ def main(framework: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))

@@ -66,7 +66,9 @@ def operation_changes(comparison: Comparison, *, top: int, width: int | None) ->
     """Yield an empty line and the `top` operations that changed most, if any."""
     if comparison.operations[:top]:
         yield ""
-        yield from table(comparison.operations[:top], _CHANGES, width=width)
+        shown = comparison.operations[:top]
+        has_shapes = any(change.shapes for change in shown)
+        yield from table(shown, [*_CHANGES, _SHAPES] if has_shapes else _CHANGES, width=width)
 
 
 def _facts(finding: Finding) -> Iterator[str]:
@@ -123,3 +125,6 @@ _CHANGES: Final[list[TableColumn[OperationChange]]] = [
     TableColumn("CHANGE", lambda each: _amount(each.change_s, "s"), is_number=True),
     TableColumn("HOSTS", lambda each: str(each.hosts), is_number=True),
 ]
+_SHAPES: Final[TableColumn[OperationChange]] = TableColumn(
+    "NEW SHAPES", lambda each: " → ".join(each.shapes) if each.shapes else DASH
+)

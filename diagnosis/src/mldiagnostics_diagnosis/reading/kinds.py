@@ -43,6 +43,8 @@ class Kind:
     link: str = ""
     flops: float = 0.0
     traffic: float = 0.0
+    program: str = ""
+    """The program of the first event, with its number."""
 
     @property
     def is_ignored(self) -> bool:
@@ -77,8 +79,10 @@ def kind_of(plane: Plane, line: Line, event: Event, modules: set[str], *, is_hos
     kind = Kind(name, "operation", operation_phase(name, category), is_operation=True, is_loop=is_loop(name))
     kind.has_run = "run_id" in values
     kind.flops, kind.traffic = _amount(known.get("flops")), _amount(known.get("bytes_accessed"))
-    if kind.phase == "collective" and (module := known.get("hlo_module")):
-        modules.add(str(module))
+    if module := known.get("hlo_module"):
+        kind.program = f"{module}({known['program_id']})" if "program_id" in known else str(module)
+        if kind.phase == "collective":
+            modules.add(str(module))
     return kind
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from mldiagnostics_diagnosis.reading.kinds import CONSUMER, Kind, kind_of
 from mldiagnostics_diagnosis.reading.launches import Executions, FoundCollective, Launches
 from mldiagnostics_diagnosis.reading.recording import Device, Recording, Thread
+from mldiagnostics_diagnosis.reading.shapes import PROGRAMS, Program
 from mldiagnostics_diagnosis.reading.xspace import events, line_of, planes, statistics, totals
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ def read(trace: memoryview) -> Recording:
                 _LineReader(plane, line_of(data), recording, launches, host, is_host=True).read()
         elif plane.name.startswith("/device:") and not plane.name.startswith("/device:CUSTOM"):
             _read_device(plane, recording, launches)
+        elif plane.name == PROGRAMS:
+            recording.programs += [Program(name, plane.details[number]) for number, name in plane.names.items()]
     launches.resolve()
     recording.devices = [device for device in recording.devices if device.work]
     if not recording.devices and host.work:
@@ -68,7 +71,9 @@ def _read_device(plane: Plane, recording: Recording, launches: Launches) -> None
     lines = [line_of(data) for data in plane.lines]
     of_operations = [line for line in lines if line.name == "XLA Ops"]
     streams = [line for line in lines if line.name.lower().startswith("stream")]
-    executions = _executions(plane, [line for line in lines if line.name == "XLA Modules"])
+    of_modules = [line for line in lines if line.name == "XLA Modules"]
+    executions = _executions(plane, of_modules)
+    recording.executed |= {plane.names.get(event[0], "") for line in of_modules for event in events(line)}
     for line in of_operations or streams:
         _LineReader(plane, line, recording, launches, device, executions).read()
     recording.devices.append(device)
@@ -116,6 +121,8 @@ class _LineReader:
             kind = kinds.get(event[0])
             if kind is None:
                 kind = kinds[event[0]] = kind_of(self.plane, self.line, event, recording.modules, is_host=self.is_host)
+                if kind.program:
+                    recording.executed.add(kind.program)
             if kind.is_collector:
                 self._add_collection(event)
             elif self.collecting_since is not None and not kind.is_python:

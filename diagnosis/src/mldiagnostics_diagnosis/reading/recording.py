@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mldiagnostics_diagnosis.phases import Phase
     from mldiagnostics_diagnosis.reading.names import Role
+    from mldiagnostics_diagnosis.reading.shapes import Program
 
 __all__ = ["Collective", "Device", "HostEvent", "Recording", "Segment", "Thread"]
 
@@ -65,6 +66,10 @@ class Recording:
     threads: list[Thread] = field(default_factory=list)
     modules: set[str] = field(default_factory=set)
     """Programs that hosts execute together."""
+    programs: list[Program] = field(default_factory=list)
+    """All programs that the trace has."""
+    executed: set[str] = field(default_factory=set)
+    """Names of those that ran, with their numbers where the trace has them."""
     peak_memory_bytes: int | None = None
     memory_limit_bytes: int | None = None
     peaks: dict[str, float] = field(default_factory=dict)

@@ -10,10 +10,12 @@ from mldiagnostics_diagnosis.phases import PHASES
 from mldiagnostics_diagnosis.reading.host_activity import activities
 from mldiagnostics_diagnosis.reading.partition import Layer, partition
 from mldiagnostics_diagnosis.reading.recording import Device
+from mldiagnostics_diagnosis.reading.shapes import shapes_of
 from mldiagnostics_diagnosis.reading.steps import find_windows, main_thread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
 
     from mldiagnostics_diagnosis.phases import Phase
     from mldiagnostics_diagnosis.reading.host_activity import Activity
@@ -70,6 +72,7 @@ def summarize(recording: Recording, *, host: str, trace_bytes: int) -> dict[str,
     document["steps"] = _steps(found, spent, device)
     document["coverage"] = round(1 - sum(each["idle"] for each in spent) / total, 4) if total else 0.0
     document["operations"] = _operations(found.windows, device, doing, layers)
+    _add_shapes(document["operations"], recording, {name for name, _ in device.totals})
     return document
 
 
@@ -140,6 +143,14 @@ def _operations(
         for time, count, name, phase in sorted([*of_host, *of_device], reverse=True)
         if _seconds(time)
     ]
+
+
+def _add_shapes(operations: Sequence[dict[str, Any]], recording: Recording, of_device: AbstractSet[str]) -> None:
+    """Add the shapes of the device's operations that the trace's programs have."""
+    wanted = of_device & {each["name"] for each in operations}
+    shapes = shapes_of(recording.programs, recording.executed, wanted)
+    for each in operations:
+        each["shape"] = shapes.get(each["name"], "")
 
 
 def _exposed(
