@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics import diagnostics
@@ -65,6 +66,16 @@ def test_anything_may_stand_in_the_file(earlier: dict[str, Any]) -> None:
     written = continued(document(0), {**earlier, "runId": "r"})
     assert json.loads(json.dumps(written))["runId"] == "r"
     assert written["created"] <= 100.0
+
+
+@pytest.mark.parametrize("incarnation", [None, [], {"i": 0}])
+def test_an_attempt_without_a_valid_incarnation_is_an_earlier_one(incarnation: object) -> None:
+    [past] = continued(document(1), {**document(0), "incarnation": incarnation})["attempts"]
+    assert (past["attempt"], past["phase"], past["incarnation"]) == (0, "Failed", incarnation)
+
+
+def test_a_daemon_continues_the_attempt_of_its_parent() -> None:
+    assert continued({**document(0), "incarnation": "i9", "forkedFrom": "i0"}, document(0))["attempts"] == []
 
 
 def test_another_runs_file_is_not_continued() -> None:

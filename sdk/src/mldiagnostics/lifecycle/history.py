@@ -22,7 +22,8 @@ def continued(document: Mapping[str, Any], earlier: Mapping[str, Any] | None) ->
     if not earlier or earlier.get("runId") != document["runId"]:
         return {**document, "attempts": []}
     history = _attempts(earlier)
-    if earlier.get("incarnation") not in {document["incarnation"], document.get("forkedFrom")}:
+    same = (document["incarnation"], document.get("forkedFrom") or document["incarnation"])
+    if earlier.get("incarnation") not in same:
         history.append(_past(earlier))
     created = earlier.get("created")
     created = created if isinstance(created, int | float) else document["created"]
