@@ -61,7 +61,12 @@ def test_without_an_mlflow_run_it_is_rejected_with_an_action(tmp_path: Path) -> 
 
 
 DEAD_SERVER = """
+import mlflow
 import mldiagnostics as m
+try:  # loads all that the sink needs, which may take longer than the end of a run may
+    mlflow.MlflowClient().log_metric("0123abc", "loss", 0.5)
+except mlflow.MlflowException:
+    pass
 with m.machinelearning_run("job", sinks=["jsonl:", "mlflow:0123abc"], log_system_metrics=False):
     for step in range(50):
         m.metrics.record("loss", 0.5, step=step)
