@@ -12,6 +12,7 @@ from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.results import CONTENT, PART_BYTES, RESULTS_GROUP, RESULTS_VERSION, SIZE_HEADER, VERSION_HEADER
 from mldiagnostics_kube.client.apiserver import ClusterError, Conflict, NotFound, RequestRejected, path_to
 from mldiagnostics_kube.installation.result_files import VolumeDirectory, copy_directory
+from mldiagnostics_operator.results.volume import TooManyFiles, list_files
 from support.cluster.result_servers import results_alone
 from support.cluster.result_volumes import LAB, OTHER_RUN, RUN, SESSION, TRACE, make_volume, put, wanted
 
@@ -207,3 +208,17 @@ async def test_only_api_servers_are_answered(volume: Path, tmp_path: Path) -> No
             await listed(client, f"volume:///{RUN}")
     async with results_alone(volume, tmp_path / "pki2") as client:
         assert "run.json" in await listed(client, f"volume:///{RUN}")
+
+
+def test_a_directory_is_visited_only_as_far_as_its_bound(tmp_path: Path) -> None:
+    for number in range(8):
+        put(tmp_path / f"run/inner-{number % 2}/{number}.tmp", b"")
+    with pytest.raises(TooManyFiles):
+        list_files(tmp_path, ["run"], lambda name: name.endswith(".json"), most=2)
+    assert list_files(tmp_path, ["run"], lambda name: name.endswith(".json"), most=3) == []
+    put(tmp_path / "run/inner-0/a.json", b"{}")
+    put(tmp_path / "run/b.json", b"")
+    expected = [("b.json", 0), ("inner-0/a.json", 2)]
+    assert list_files(tmp_path, ["run"], lambda name: name.endswith(".json"), most=3) == expected
+    with pytest.raises(TooManyFiles):
+        list_files(tmp_path, ["run"], lambda name: name.endswith(".json"), most=1)

@@ -118,7 +118,7 @@ class ResultsServer:
                 most=results.MAX_FILES,
             )
         except TooManyFiles:
-            message = f"{directory}: has more than {results.MAX_FILES} files; read them in the volume"
+            message = f"{directory}: has too many files, more than {results.MAX_FILES}; read them in the volume"
             return self._failure(422, message)
         except OSError as error:
             return self._failure(404, f"{'/'.join((str(directory), *wanted.file))}: {error.strerror or error}")

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
+ENTRIES_PER_FILE: Final = 4
+"""Unwanted entries cost time as well, and a thread that reads cannot be stopped."""
+
 
 class TooManyFiles(Exception):
     """A directory has more files than one list may have."""
@@ -41,23 +44,40 @@ def list_files(
         root: The volume, which is trusted.
         directory: Segments of the directory below it.
         is_wanted: Chooses files by their names.
-        most: Most files.
+        most: Most files. At most four times as many entries of all kinds are visited.
 
     Raises:
         OSError: The directory does not exist, or is a link.
-        TooManyFiles: It has more files.
+        TooManyFiles: It has more files or entries.
     """
     files: list[tuple[str, int]] = []
-    with _opened(root, directory) as top:
-        for path, _, names, folder in os.fwalk(".", dir_fd=top):
-            for name in filter(is_wanted, sorted(names)):
-                with suppress(OSError):  # deleted meanwhile
-                    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                    if stat.S_ISREG(status.st_mode):
-                        files.append((f"{path}/{name}".removeprefix("./"), status.st_size))
-            if len(files) > most:
+    entries = 0
+    waiting: list[tuple[str, ...]] = [()]
+    while waiting:
+        inner = waiting.pop()
+        for entry in _entries(root, directory, inner):
+            entries += 1
+            if len(files) > most or entries > ENTRIES_PER_FILE * most:
                 raise TooManyFiles
-    return files
+            path = (*inner, entry.name)
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(path)
+            elif is_wanted(entry.name) and entry.is_file(follow_symlinks=False):
+                with suppress(OSError):  # deleted meanwhile
+                    files.append(("/".join(path), entry.stat(follow_symlinks=False).st_size))
+    if len(files) > most:
+        raise TooManyFiles
+    return sorted(files)
+
+
+def _entries(root: Path, directory: Sequence[str], inner: Sequence[str]) -> Iterator[os.DirEntry[str]]:
+    """Yield the entries of a directory, none of a deleted inner one."""
+    try:
+        with _opened(root, (*directory, *inner)) as folder, os.scandir(folder) as entries:
+            yield from entries
+    except OSError:
+        if not inner:
+            raise
 
 
 def read_part(root: Path, path: Sequence[str], offset: int, most: int) -> FilePart:
