@@ -2,7 +2,7 @@
 import { get, type RunList } from "./api.js";
 import { showConfigs } from "./compare_configs.js";
 import { CompareCurves } from "./compare_curves.js";
-import { badge, load, type Compared } from "./compare_run.js";
+import { badge, load, loadRecords, type Compared } from "./compare_run.js";
 import { showGoodput, showSteps } from "./compare_time.js";
 import { age, button, duration, element, hidden, labelled, percent, problem, table } from "./elements.js";
 import { follow, throttled } from "./live.js";
@@ -64,9 +64,18 @@ export function showComparison(main: HTMLElement): void {
   }
 
   async function read(id: string): Promise<void> {
-    known.set(id, await load(id, ids().indexOf(id)));
+    keep(id, await load(id, ids().indexOf(id)));
+  }
+  function keep(id: string, run: Compared): void {
+    known.set(id, run);
     draw();
-    if (!known.get(id)?.isRead) setTimeout(() => ids().includes(id) && void read(id), AGAIN_MS);
+    if (!run.isRead) setTimeout(() => void readOn(id, run), AGAIN_MS);
+  }
+  async function readOn(id: string, run: Compared): Promise<void> {
+    const isCurrent = () => ids().includes(id) && known.get(id) === run;
+    if (!isCurrent()) return;
+    const more = await loadRecords(run);
+    if (isCurrent()) keep(id, more);
   }
   function update(): void {
     draw();

@@ -1,5 +1,5 @@
 // One of the compared runs: its letter and colour, and what the server knows of it.
-import { get, type Goodput, type Metric, type Metrics, type RunDocument } from "./api.js";
+import { get, type Files, type Goodput, type Metric, type Metrics, type RunDocument } from "./api.js";
 import { drawing, element, labelled } from "./elements.js";
 import { color } from "./run_parts.js";
 import { addressOf, nameOf } from "./runs_columns.js";
@@ -12,7 +12,7 @@ export interface StepTimes {
 /** A run of a comparison. What failed to load is null, with the reason in `problems`. */
 export interface Compared {
   id: string; at: number; title: string; base: string;
-  document: RunDocument | null; metrics: Metric[]; isRead: boolean; goodput: Goodput["report"]; steps: StepTimes | null; problems: string[];
+  document: RunDocument | null; hasFiles: boolean; metrics: Metric[]; isRead: boolean; goodput: Goodput["report"]; steps: StepTimes | null; problems: string[];
 }
 
 export const letterOf = ({ at }: { at: number }): string => String.fromCharCode(65 + at);
@@ -21,24 +21,33 @@ export const colorOf = ({ at }: { at: number }): string => color(at);
 
 /** Load all about a run but its curves. */
 export async function load(id: string, at: number): Promise<Compared> {
-  const base = `/api${addressOf(id)}`;
-  const problems: string[] = [];
-  async function part<T>(path: string): Promise<T | null> {
-    try {
-      return await get<T>(base + path);
-    } catch (error) {
-      problems.push((error as Error).message);
-      return null;
-    }
-  }
-  const document = await part<RunDocument>("");
-  const empty = { id, at, title: document ? nameOf(document.run) : id, base, document, metrics: [], isRead: true, goodput: null, steps: null, problems };
+  const base = `/api${addressOf(id)}`, problems: string[] = [];
+  const document = await part<RunDocument>(base, problems);
+  const empty = { id, at, title: document ? nameOf(document.run) : id, base, document, hasFiles: false, metrics: [], isRead: true, goodput: null, steps: null, problems };
   if (!document) return empty;
-  const [metrics, goodput, steps] = await Promise.all([part<Metrics>("/metrics"), part<Goodput>("/goodput"), part<StepTimes>("/steptimes")]);
+  const files = await part<Files>(`${base}/files`, problems), hasFiles = files !== null && files.problem === null;
+  if (files?.problem) problems.push(files.problem);
+  const [goodput, run] = await Promise.all([part<Goodput>(`${base}/goodput`, problems), hasFiles ? loadRecords({ ...empty, hasFiles }) : empty]);
+  return { ...run, goodput: goodput?.report ?? null, problems: [...new Set([...problems, ...run.problems])] };
+}
+
+/** Load what is computed from the records of a run again: the server had not read them all. */
+export async function loadRecords(run: Compared): Promise<Compared> {
+  const problems: string[] = [];
+  const [metrics, steps] = await Promise.all([part<Metrics>(`${run.base}/metrics`, problems), part<StepTimes>(`${run.base}/steptimes`, problems)]);
   return {
-    ...empty, metrics: metrics?.metrics ?? [], isRead: metrics?.progress.complete ?? true, goodput: goodput?.report ?? null, steps,
-    problems: [...new Set(problems)],
+    ...run, metrics: metrics?.metrics ?? [], isRead: metrics?.progress.complete ?? true, steps,
+    problems: [...new Set([...run.problems, ...problems])],
   };
+}
+
+async function part<T>(path: string, problems: string[]): Promise<T | null> {
+  try {
+    return await get<T>(path);
+  } catch (error) {
+    problems.push((error as Error).message);
+    return null;
+  }
 }
 
 /** Return the letter of a run in its colour. */
