@@ -157,6 +157,11 @@ def record_segment_key(*, attempt: int, rank: int, incarnation: str, number: int
     return f"{RECORDS_DIR}/a{attempt}-r{rank}-{incarnation}-{number:05}.jsonl"
 
 
+def exit_status_key(incarnation: str) -> str:
+    """Return the key of the exit status of a process, below the run's directory."""
+    return f"{RECORDS_DIR}/{sanitize(incarnation)}.exit"
+
+
 def record_segment(key: str) -> RecordSegment | None:
     """Parse the key of a file of records; None for any other key.
 

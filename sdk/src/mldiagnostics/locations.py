@@ -6,7 +6,20 @@ import os
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["absolute_location", "local_path", "path_of"]
+__all__ = ["BUCKET_SCHEMES", "absolute_location", "is_bucket", "local_path", "path_of"]
+
+BUCKET_SCHEMES = ("gs", "s3", "az", "abfss")
+"""Schemes of URLs in buckets: Google Cloud, S3 and its relatives, Azure, and Azure with the account in the URL."""
+
+
+def is_bucket(location: str) -> bool:
+    """Return whether a location is the URL of a bucket or of a prefix in one.
+
+    >>> is_bucket("s3://runs/a"), is_bucket("abfss://runs@account.dfs.core.windows.net/a"), is_bucket("/runs")
+    (True, True, False)
+    """
+    scheme, separator, _ = location.partition("://")
+    return bool(separator) and scheme in BUCKET_SCHEMES
 
 
 def path_of(location: str) -> str | None:

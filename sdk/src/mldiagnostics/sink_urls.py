@@ -10,10 +10,11 @@ import re
 from typing import Final
 
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.locations import BUCKET_SCHEMES, is_bucket
 
 _ANY: Final = r"[^,\x00-\x1f\x7f]"
 _PATH: Final = rf"(?!.*://){_ANY}+"
-_PLACE: Final = rf"(?:{_PATH}|file:///{_ANY}*|gs://(?!/){_ANY}+)"
+_PLACE: Final = rf"(?:{_PATH}|file:///{_ANY}*|(?:{'|'.join(BUCKET_SCHEMES)})://(?!/){_ANY}+)"
 _HOST: Final = r"(?:[A-Za-z0-9._-]+|\[(?P<ipv6>[0-9A-Fa-f:.]+)\])"
 _PORT: Final = r"(?P<port>[1-9][0-9]{0,4})"
 _SERVER: Final = rf"{_HOST}(?::{_PORT})?"
@@ -21,19 +22,27 @@ _HTTP: Final = rf"{_SERVER}(?:/(?!.* ){_ANY}*)?"
 
 _FORMS: Final = {
     "cloud-logging": (rf"(?:https?://{_HTTP})?", "cloud-logging: or cloud-logging:https://host"),
-    "jsonl": (rf"{_PLACE}?", "jsonl:, jsonl:/path, jsonl:file:///path or jsonl:gs://bucket/prefix"),
+    "jsonl": (
+        rf"{_PLACE}?",
+        "jsonl:, jsonl:/path, jsonl:file:///path, jsonl:gs://bucket/prefix, jsonl:s3://… or jsonl:az://…",
+    ),
     "mlflow": (rf"{_ANY}*", "mlflow: or mlflow:RUN_ID"),
     "otlp": (rf"(?://)?(?:{_SERVER}/?)?", "otlp: or otlp://host:4317"),
     "otlp+http": (rf"(?://)?{_HTTP}", "otlp+http://host:4318"),
     "otlp+https": (rf"(?://)?{_HTTP}", "otlp+https://host"),
     "prometheus": (rf"(?://)?{_HOST}?:(?:0|{_PORT})", "prometheus::9464 or prometheus:127.0.0.1:9464"),
     "stdout": (r"(?://)?", "stdout:"),
-    "tensorboard": (_PLACE, "tensorboard:/path, tensorboard:file:///path or tensorboard:gs://bucket/logs"),
+    "tensorboard": (
+        _PLACE,
+        "tensorboard:/path, tensorboard:file:///path, tensorboard:gs://bucket/logs, :s3://… or :az://…",
+    ),
     "wandb": ("", "wandb:"),
 }
 """Scheme -> pattern of its addresses, and examples."""
 
 SCHEMES: Final = tuple(_FORMS)
+_STORED: Final = frozenset({"jsonl", "tensorboard"})
+"""Sinks whose address is a location."""
 
 _ADDRESSES: Final = {scheme: re.compile(address) for scheme, (address, _) in _FORMS.items()}
 _LAST_PORT: Final = 65535
@@ -70,6 +79,10 @@ def check_sink_url(url: str) -> None:
         raise ConfigurationError(f"{_shown(url)}: not a sink URL; begin it with one of {known}")
     if not colon or not _is_address(scheme, address):
         raise ConfigurationError(f"{_shown(url)}: not a URL of the sink {scheme}; write {_FORMS[scheme][1]}")
+    if scheme in _STORED and is_bucket(address):
+        from mldiagnostics.bucket_urls import BucketUrl  # noqa: PLC0415 - not with the first import
+
+        BucketUrl.parse(address)
 
 
 def _is_address(scheme: str, address: str) -> bool:

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--list", action="store_true", help="list the waiting files and upload nothing")
     parser.add_argument("spool", nargs="?", help="directory that a warning named; default: the spool of this user")
-    parser.add_argument("storage", nargs="?", help="path or gs://bucket/prefix; default: the storage of each")
+    parser.add_argument("storage", nargs="?", help="path or URL (s3://bucket/prefix); default: the storage of each")
     given = parser.parse_args(arguments)
     directories_given = [Path(given.spool)] if given.spool else roots()
     if given.spool and not directories_given[0].is_dir():

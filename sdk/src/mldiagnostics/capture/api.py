@@ -53,7 +53,7 @@ def capture(
 
     Args:
         addresses: "host:port" for each process, with the port of `jax.profiler.start_server`; or one such string.
-        storage: log directory for the session: a local path or `gs://bucket/prefix`.
+        storage: log directory for the session: a local path, `gs://bucket/prefix`, `s3://…` or `az://…`.
         duration_ms: length of the recording in milliseconds.
         session: name of the session; it must not exist yet. Default: date, time and a random suffix.
         tracers: levels of the profiler's tracers.

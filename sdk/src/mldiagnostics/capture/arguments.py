@@ -62,7 +62,9 @@ def storage_path(name: str, value: Any) -> str:
     text = value.__fspath__() if hasattr(value, "__fspath__") else value
     if isinstance(text, str) and text:
         return text
-    raise ConfigurationError(f"{name}={value!r}: not a path or URL; give a directory or gs://bucket/prefix")
+    raise ConfigurationError(
+        f"{name}={value!r}: not a path or URL; give a directory, gs://bucket/prefix, s3://… or az://…"
+    )
 
 
 def _example(name: str, value: Any) -> str:

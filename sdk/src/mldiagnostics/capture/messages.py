@@ -13,6 +13,9 @@ PROFILE = f"/{SERVICE}/Profile"
 GET_SNAPSHOT = f"/{SERVICE}/GetSnapshot"
 TERMINATE = f"/{SERVICE}/Terminate"
 
+UNREADABLE = b"\xff"
+"""No message: a server that has the method rejects it before it acts, with INTERNAL."""
+
 UNWRITABLE_ROOT = "/dev/null/mldiagnostics"
 """A directory that even root cannot create: some servers write a file although they return the trace."""
 

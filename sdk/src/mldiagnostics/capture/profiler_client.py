@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from mldiagnostics.capture.deadline import TIMEOUTS, Deadline
 from mldiagnostics.capture.grpc_call import Call, CallError
 from mldiagnostics.capture.grpc_connection import GrpcConnection
-from mldiagnostics.capture.messages import GET_SNAPSHOT, PROFILE, TERMINATE, terminate_request
+from mldiagnostics.capture.messages import GET_SNAPSHOT, PROFILE, TERMINATE, UNREADABLE, terminate_request
 from mldiagnostics.capture.model import LEAST_PROGRESS_BYTES, Target
 
 _AHEAD_BYTES = 16 * 1024 * 1024
@@ -32,14 +32,18 @@ class ProfilerClient:
             await self._connection.aclose()
 
     async def knows_snapshots(self, *, timeout_s: float) -> bool:
-        """Return whether the server has GetSnapshot; a snapshot is not read."""
+        """Return whether the server has GetSnapshot, without taking a snapshot.
+
+        A snapshot empties the buffer of a continuous recording, which belongs to the user of the process.
+        """
         try:
-            async with self._call(GET_SNAPSHOT, b"", timeout_s=timeout_s) as call:
+            async with self._call(GET_SNAPSHOT, UNREADABLE, timeout_s=timeout_s) as call:
                 await call.size()
         except CallError as error:
             if error.code == "UNIMPLEMENTED":
                 return False
-            if error.code != "NOT_FOUND":
+            is_unread = error.code == "INTERNAL" and not error.details
+            if not is_unread and error.code != "NOT_FOUND":  # from servers that do not parse it
                 raise
         return True
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.goodput.queries.checkpoints import RESTORE, SAVE, DurationStats, number, operations, spread
+from mldiagnostics.locations import is_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -127,12 +128,12 @@ class CheckpointBadputCalculator:
     ) -> bool:
         """Return whether an entry is of a save to the tier and has its duration.
 
-        Directories at `gs://` are persistent, all others local.
+        Directories in buckets are persistent, all others local.
         """
         if step_stats.get("event_type") != OPERATION_TYPE_SAVE or number(step_stats.get(SAVE.duration)) is None:
             return False
         directory = step_stats.get("directory")
-        persistent = isinstance(directory, str) and directory.startswith("gs://")
+        persistent = isinstance(directory, str) and is_bucket(directory)
         tier = OPERATION_TYPE_PERSISTENT if persistent else OPERATION_TYPE_LOCAL
         return operation_type == OPERATION_TYPE_PERSISTENT_AND_LOCAL or (operation_type == tier and bool(directory))
 

@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--hosts", required=True, help="comma-separated names or addresses of hosts, without port")
     parser.add_argument("--port", required=True, type=int, help="port of the profiler server on all of them")
     parser.add_argument("--duration_in_ms", required=True, type=int, help="length of the capture in milliseconds")
-    parser.add_argument("--log_dir", required=True, help="directory or gs://… that XProf shows")
+    parser.add_argument("--log_dir", required=True, help="directory, or gs://… that XProf shows")
     parser.add_argument("--session_name", default="", help="name of the session (default: the time)")
     parser.add_argument("--host_tracer_level", type=int, default=2, help="0 to 3 (default: 2)")
     parser.add_argument("--device_tracer_level", type=int, default=1, help="0 or 1 (default: 1)")

@@ -29,8 +29,8 @@ class GoodputMonitor:
     Args:
         job_name: Name of the job.
         logger_name: Name of the logger.
-        tensorboard_dir: Directory of TensorBoard, a path or `gs://…`; empty for none. In a bucket it also gets a copy
-            of the cache, for the job's next machine.
+        tensorboard_dir: Directory of TensorBoard, a path or URL such as `gs://…`; empty for none. In a bucket it also
+            gets a copy of the cache, for the job's next machine.
         upload_interval: Seconds between uploads.
         monitoring_enabled: Whether this process uploads; set it on one process.
         pathway_enabled: Accepted and ignored: one controller records for all workers.
@@ -127,11 +127,11 @@ class GoodputMonitor:
 
     def start_goodput_interval_uploader(self, window_size_seconds: int) -> None:
         """Start to upload the goodput of one window (name of older versions)."""
-        self.start_rolling_window_goodput_uploader([window_size_seconds])
+        self._start("goodput interval", windows=[window_size_seconds])
 
     def stop_goodput_interval_uploader(self, skip_final_flush: bool | None = None) -> None:
         """Upload a last time, unless skipped, and stop (name of older versions)."""
-        self.stop_rolling_window_goodput_uploader(skip_final_flush)
+        self._stop("goodput interval", skip_final_flush)
 
     def _start(self, name: str, windows: Sequence[int] = ()) -> None:
         if not self._enabled:

@@ -181,7 +181,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--mlrun_name", default="vllm", help="name of the run (vllm)")
-    parser.add_argument("--mlrun_gcs_path", help="root for its files: gs://… or a directory (MLDIAG_STORAGE)")
+    parser.add_argument("--mlrun_gcs_path", help="root for its files: s3://… or a directory (MLDIAG_STORAGE)")
     parser.add_argument("--project", help="Google Cloud project")
     parser.add_argument("--region", help="Google Cloud region")
     parser.add_argument("--run_group", default="", help="group of the run")

@@ -25,6 +25,8 @@ _PLATFORMS = {
     "rocm": AcceleratorType.GPU,
     "cpu": AcceleratorType.CPU,
 }
+_GPU_FILES = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
+"""Files of the drivers of NVIDIA, of Windows below Linux, and of AMD."""
 _SLICES = ("MEGASCALE_NUM_SLICES", "TPU_NUM_SLICES", "NUM_SLICES", "SLICE_COUNT")
 
 
@@ -79,8 +81,10 @@ def _of_driver() -> dict[str, str]:
 def _of_torch() -> dict[str, str]:
     torch: Any = sys.modules.get("torch")
     try:
-        if torch is None or not torch.cuda.is_initialized():
+        if torch is None:
             return {}
+        if not torch.cuda.is_initialized():
+            return _of_torchs_cpu(torch) if _has_only_cpus(torch) else {}
         local = torch.cuda.device_count()
         description = {
             "device_type": str(torch.cuda.get_device_name(0)),
@@ -88,13 +92,35 @@ def _of_torch() -> dict[str, str]:
             "devices_per_host": str(local),
             "cuda_version": str(torch.version.cuda),
         }
-        distributed = torch.distributed
-        if distributed.is_available() and distributed.is_initialized():
-            description |= {"device_count": str(distributed.get_world_size()), "num_slices": "1"}
-            description["devices_per_slice"] = description["device_count"]
+        return description | _of_torchs_processes(torch)
     except Exception:  # noqa: BLE001 - another version of torch, or one half imported
         return {}
-    return description
+
+
+def _has_only_cpus(torch: Any) -> bool:
+    """Return whether torch has no accelerator.
+
+    No driver is initialised: a fork would not survive that.
+    """
+    if not sys.platform.startswith("linux") or "torch_xla" in sys.modules or getattr(torch.version, "xpu", None):
+        return False
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in {"", "-1"}
+    return hidden or not any(map(os.path.exists, _GPU_FILES))
+
+
+def _of_torchs_cpu(torch: Any) -> dict[str, str]:
+    """Describe the CPU, of which each process is one device."""
+    description = {"device_type": "cpu", "accelerator_type": AcceleratorType.CPU.value}
+    return description | _of_torchs_processes(torch)
+
+
+def _of_torchs_processes(torch: Any) -> dict[str, str]:
+    """Count the devices, one of each process of an initialised group."""
+    distributed = torch.distributed
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return {}
+    count = str(distributed.get_world_size())
+    return {"device_count": count, "num_slices": "1", "devices_per_slice": count}
 
 
 def _of_jax() -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +12,7 @@ from mldiagnostics.goodput.events.conversion import cause_of_end, micros, parse
 from mldiagnostics.goodput.events.event import Event, EventCode
 from mldiagnostics.goodput.events.packing import ClockStep
 from mldiagnostics.pipeline.records import is_goodput
-from mldiagnostics.pipeline.sink import BatchPolicy, SinkMaker
+from mldiagnostics.pipeline.sink import BatchPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,14 +21,13 @@ if TYPE_CHECKING:
     from mldiagnostics.pipeline.records import Record
     from mldiagnostics.pipeline.sink import Sink
 
-__all__ = ["MAX_METRICS", "MAX_SESSIONS", "Collected", "Collector"]
+__all__ = ["MAX_METRICS", "MAX_SESSIONS", "Collected", "Collector", "NoCollector"]
 
 MAX_METRICS = 64
 """Metrics of a report: those that were recorded last."""
 
 MAX_SESSIONS = 32
 _MAX_NAME = 200
-_SINK = "control-plane"
 _ON_DEMAND = "on-demand"
 """Name of the session record of the profiler server."""
 
@@ -65,18 +63,12 @@ class Collector:
         self._origin = origin
         self._keeps_events = keeps_events
         self._on_server = on_server
-        self._pid = os.getpid()
         self._lock = threading.Lock()
         self._metrics: dict[str, float | None] = {}
         self._sessions: dict[str, dict[str, Any]] = {}
         self._profiler: dict[str, Any] = {}
         self._step: int | None = None
         self._backlog = EventBacklog()
-
-    @property
-    def maker(self) -> SinkMaker:
-        """Maker of this sink; in a forked child, which reports nothing, of an empty one."""
-        return SinkMaker(_SINK, lambda _: self if os.getpid() == self._pid else _Nothing())
 
     def open(self) -> None:
         """See `Sink.open`."""
@@ -174,8 +166,8 @@ class Collector:
             self._backlog.add(Event(t, EventCode.CAUSE, cause, record.rank, self._origin.run_id))
 
 
-class _Nothing:
-    """The sink of a forked child."""
+class NoCollector:
+    """The sink of a forked child, which reports nothing."""
 
     batch_policy = BatchPolicy()
     durable = True
@@ -194,4 +186,4 @@ class _Nothing:
 
 
 if TYPE_CHECKING:
-    _: type[Sink] = _Nothing
+    _: type[Sink] = NoCollector

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.configs.detection import is_installed
 from mldiagnostics.control_plane.answers import DEFAULT_INTERVAL_S, back_off_s
-from mldiagnostics.control_plane.collector import Collector
+from mldiagnostics.control_plane.collector import Collector, NoCollector
 from mldiagnostics.control_plane.endpoint import PEER_URL
 from mldiagnostics.control_plane.report import Progress, encode, fitting_configs
 from mldiagnostics.diagnostics import warn_once
+from mldiagnostics.identity.environment import session_id
+from mldiagnostics.pipeline.sink import SinkMaker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from mldiagnostics.control_plane.endpoint import Endpoint
     from mldiagnostics.control_plane.report import RunSnapshot
     from mldiagnostics.identity.origin import Origin
-    from mldiagnostics.pipeline.sink import SinkMaker
+    from mldiagnostics.pipeline.sink import Sink
 
 __all__ = ["Reporter"]
 
@@ -64,6 +66,7 @@ class Reporter:
     def __init__(self, endpoint: Endpoint, origin: Origin, *, host: Mapping[str, Any], leads: bool) -> None:
         self.endpoint = endpoint
         self._origin = origin
+        self._session, self._process = session_id(0), host
         self._host = {key: host[key] for key in ("node", "podUid") if key in host}
         if self._host.get("podUid"):
             self._host["pod"] = origin.host
@@ -92,7 +95,18 @@ class Reporter:
     @property
     def sink(self) -> SinkMaker:
         """Maker of the sink that collects the state from records."""
-        return self._collector.maker
+        return SinkMaker("control-plane", self._sink)
+
+    def _sink(self, origin: Origin) -> Sink:
+        """Return the collector.
+
+        A forked child has none, except a daemon, which may come to lead the run.
+        """
+        if os.getpid() != self._pid:
+            if session_id(0) == self._session:
+                return NoCollector()
+            self.__init__(self.endpoint, origin, host=self._process, leads=self._leads)  # type: ignore[misc]
+        return self._collector
 
     def start(self, view: Callable[[], RunSnapshot]) -> None:
         """Start the thread, which reports at once.

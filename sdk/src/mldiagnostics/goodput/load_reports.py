@@ -34,7 +34,12 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.report.view import RunView
     from mldiagnostics.runs.row import RunRow
 
-__all__ = ["ReportQuery", "read"]
+__all__ = ["INDEPENDENT", "ReportQuery", "read", "recorded_by_cluster"]
+
+INDEPENDENT = (
+    "no rank leads its processes, such as those of a Deployment, so it has no account of goodput; "
+    "`mldiag runs get RUN --hosts` shows its hosts"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,9 @@ def _runs(url: str, job: str | None, query: ReportQuery) -> Iterator[tuple[Goodp
         raise LogMissing(describe_nearby(url, query.command) or str(error)) from error
     if len(log.jobs) > 1:
         raise ConfigurationError(f"{log.name}: has several jobs; give --job with one of {', '.join(sorted(log.jobs))}")
+    row = _row(url, query)
+    if row is not None and row.is_independent:
+        raise LogMissing(f"{row.name or row.run_id}: {INDEPENDENT}")
     known = history.runs(query.now)
     first = history.of(query.now).first_event
     if first is None:
@@ -88,11 +96,11 @@ def _runs(url: str, job: str | None, query: ReportQuery) -> Iterator[tuple[Goodp
     if first > query.now:
         start, now = (f"{moment(each / 1e6)} UTC" for each in (first, query.now))
         raise LogUnreadable(f"{log.name}: starts at {start}, after {now}; give a later --now, or compare the clocks")
-    cluster = _cluster_record(url)
+    cluster = recorded_by_cluster(url)
     wanted = known if query.all_runs else [_one(known, query.run, log.name) if query.run else known[-1]]
     for run in wanted:
         view = history.of(query.now, run)
-        until, stopped, failure = _ending(view, url, query) if run == known[-1] else (query.now, "", "")
+        until, stopped, failure = _ending(view, row, query) if run == known[-1] else (query.now, "", "")
         report = make_report(
             view,
             now=until,
@@ -117,15 +125,22 @@ def _runs(url: str, job: str | None, query: ReportQuery) -> Iterator[tuple[Goodp
         )
 
 
-def _ending(run: Run, log: str, query: ReportQuery) -> tuple[int, str, str]:
+def _row(log: str, query: ReportQuery) -> RunRow | None:
+    """Return the row of the run whose directory a log is.
+
+    It is that of its MLRun, else that of its run.json, which is read again.
+    """
+    if query.row is not None and not query.row.document:
+        return query.row
+    return None if log.startswith(CLOUD_LOGGING) else run_at(absolute(log), now=query.now / 1e6)
+
+
+def _ending(run: Run, row: RunRow | None, query: ReportQuery) -> tuple[int, str, str]:
     """Return the end of a run's account, and the reasons why it stopped and failed.
 
-    A run stopped if it has no job end. The row of its MLRun has the reasons, else the record of the run, if the log is
-    the directory of a run. An event after the last heartbeat counts.
+    A run stopped if it has no job end. An event after the last heartbeat counts.
     """
-    now, row = query.now, query.row
-    if row is None or row.document:  # of a run.json, which is read again
-        row = None if log.startswith(CLOUD_LOGGING) else run_at(absolute(log), now=now / 1e6)
+    now = query.now
     if row is None or row.phase == "Active":
         return now, "", ""
     reason = ": ".join(part for part in (row.reason or row.phase, row.message) if part)
@@ -136,7 +151,7 @@ def _ending(run: Run, log: str, query: ReportQuery) -> tuple[int, str, str]:
     return (last, reason, failure) if last < now else (now, "", failure)
 
 
-def _cluster_record(log: str) -> ClusterRecord:
+def recorded_by_cluster(log: str) -> ClusterRecord:
     """Return the operator's record beside a log; an empty one without it.
 
     The log is the directory of a run or of its journal.

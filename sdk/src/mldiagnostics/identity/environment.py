@@ -20,6 +20,9 @@ _HOSTS_FILE = Path("/etc/hosts")
 _ENDED = {"Z", "X"}
 """States of processes that have ended."""
 
+session_id = getattr(os, "getsid", lambda _: 0)
+"""Return the session of a process; a daemon has another one than the process that started its run."""
+
 
 def detect(env: Mapping[str, str]) -> ProcessEnvironment:
     """Return the environment of this process, with `env` as its variables."""

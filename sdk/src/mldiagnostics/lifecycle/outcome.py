@@ -14,6 +14,11 @@ FINAL: frozenset[str] = frozenset({"Completed", "Failed"})
 _EXAMINED = 16_384
 """Characters of a message that are examined for secrets, before it is shortened."""
 
+EXIT_CODE_UNKNOWN = "ExitCodeUnknown"
+"""Reason of a completed run whose program ended with a status that Python does not show."""
+
+_CTRL_C = "KeyboardInterrupt"
+
 TERMINATING = "Terminating"
 """Reason of an active run whose program handles a signal."""
 
@@ -65,6 +70,8 @@ def judge(evidence: ExitEvidence) -> RunOutcome:
 def _judged(evidence: ExitEvidence) -> RunOutcome:
     if evidence.declared is not None:
         return RunOutcome(evidence.declared, "ClosedByProgram")
+    if evidence.uncaught.partition(":")[0] == _CTRL_C:
+        return RunOutcome("Failed", "Interrupted", "the program was ended by Ctrl-C (SIGINT)")
     if evidence.uncaught:
         return RunOutcome("Failed", "UncaughtException", evidence.uncaught)
     if evidence.preempted:
@@ -81,10 +88,17 @@ def _judged(evidence: ExitEvidence) -> RunOutcome:
     if evidence.returned is False and not evidence.exits:
         return RunOutcome(
             "Completed",
-            "ExitCodeUnknown",
+            EXIT_CODE_UNKNOWN,
             "SystemExit was raised with a computed status, which is unknown; end the program with sys.exit(status)",
         )
     return RunOutcome("Completed")
+
+
+def outcome_of_status(status: int) -> RunOutcome:
+    """Return the outcome of a program that ended with this exit status, 0 to 255."""
+    if status == 0:
+        return RunOutcome("Completed")
+    return RunOutcome("Failed", "ExitCode", f"the program ended with status {status}")
 
 
 def terminating(signal: str) -> RunOutcome:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 import time
 from collections import deque
@@ -102,7 +103,10 @@ class Buffer:
         self.drops = Drops()
         self.clock = float("nan")
         """Seconds by which the wall clock was ahead of a steady one at the last goodput event; NaN before it."""
+        self.on_full: Callable[[], object] = lambda: None
+        """Called with each record that finds no room."""
         self._whole_capacity = capacity
+        self._limit = capacity
         self._on_first_record: Callable[[], None] | None = None
         self._backpressure: Backpressure | None = None
         self._capacity_bytes = capacity_bytes
@@ -145,6 +149,7 @@ class Buffer:
         """Add an entry, after waiting for room with backpressure, or drop and count it."""
         if self._take(entry):
             return
+        self.on_full()
         backpressure = self._backpressure
         if backpressure is None or not backpressure.wait(self._take, entry):
             self.drops.count("buffer-full", detail=shown(entry[2]))
@@ -186,22 +191,36 @@ class Buffer:
 
         The callback must `resume` the buffer.
         """
-        self.capacity, self._on_first_record = 0, on_first_record
+        self._on_first_record = on_first_record
+        self._set_capacity()
 
     def enable_waiting(self, backpressure: Backpressure) -> None:
         """Let threads wait for room from now on."""
         self._backpressure = backpressure
-        self.capacity = min(self._whole_capacity, WAIT_CAPACITY)
+        self._set_capacity()
 
     def disable_waiting(self) -> None:
         """Drop records beyond the capacity from now on."""
         if self._backpressure is not None:
             self._backpressure.stop()
-            self._backpressure, self.capacity = None, self._whole_capacity
+            self._backpressure = None
+            self._set_capacity()
 
     def resume(self) -> None:
         """Accept records again."""
-        self.capacity, self._on_first_record = self._whole_capacity, None
+        self._on_first_record = None
+        self._set_capacity()
+
+    def limit(self, capacity: int | None) -> None:
+        """Have room for at most `capacity` metrics, or for all again with None."""
+        limit = self._whole_capacity if capacity is None else min(self._whole_capacity, capacity)
+        if limit != self._limit:
+            self._limit = limit
+            self._set_capacity()
+
+    def _set_capacity(self) -> None:
+        whole = self._limit if self._backpressure is None else min(self._limit, WAIT_CAPACITY)
+        self.capacity = whole if self._on_first_record is None else 0
 
     def reset_in_child(self) -> None:
         """Empty the buffer in a forked child.
@@ -215,7 +234,9 @@ class Buffer:
         self.entries.clear()
         self._given_back.clear()
         self._charged = 0
-        self._backpressure, self.capacity = None, self._whole_capacity
+        self._backpressure, self._limit = None, self._whole_capacity
+        self.on_full = lambda: None
+        self._set_capacity()
         self.drops.reset()
 
 
@@ -249,13 +270,38 @@ def _report_leftovers() -> None:
     if PROCESS.entries:
         from mldiagnostics.diagnostics import warn_once  # noqa: PLC0415 - an import alone needs no logging
 
-        number = len(PROCESS.entries)
-        warn_once(
-            "no-run",
-            f"{number} records do not belong to a run; start one with machinelearning_run(name=…) before recording",
-        )
+        number = len(PROCESS.entries) + PROCESS.drops.totals().get("buffer-full", 0)
+        advice = "start one with machinelearning_run(name=…) before recording"
+        if (child := child_of_multiprocessing()) is not None:
+            advice = f"start one in {child} too, with the run_workload_id of the main program"
+        warn_once("no-run", f"{number} records do not belong to a run; {advice}")
 
 
+def child_of_multiprocessing() -> str | None:
+    """Return this process's name if `multiprocessing` started it, else None.
+
+    Such a process ends without exit handlers.
+    """
+    process = sys.modules.get("multiprocessing.process")
+    return process.current_process().name if process is not None and process.parent_process() is not None else None
+
+
+def _watch_end() -> None:
+    """Accept the first record of a process, whose end reports records without a run."""
+    PROCESS.resume()
+    if child_of_multiprocessing() is not None:
+        from mldiagnostics.pipeline import forked_exit  # noqa: PLC0415 - only in children that record
+
+        sys.modules["multiprocessing.util"].Finalize(None, _report_leftovers, exitpriority=-1)
+        forked_exit.guard(_report_leftovers)
+
+
+def _reset_in_child() -> None:
+    PROCESS.reset_in_child()
+    PROCESS.suspend(_watch_end)
+
+
+PROCESS.suspend(_watch_end)  # the import cannot know whether multiprocessing will call the process its child
 atexit.register(_report_leftovers)  # runs after the pipelines, which are registered later, have taken theirs
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=PROCESS.reset_in_child)
+    os.register_at_fork(after_in_child=_reset_in_child)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from functools import lru_cache
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,12 @@ from mldiagnostics.pipeline.backpressure import Backpressure
 from mldiagnostics.pipeline.buffer import FlushToken
 from mldiagnostics.pipeline.drops import shown
 from mldiagnostics.pipeline.gil import GilYielder
+from mldiagnostics.pipeline.overload import Overload
 from mldiagnostics.pipeline.records import NO_LABELS, Record
 from mldiagnostics.pipeline.sink_backpressure import SinkBackpressure
 from mldiagnostics.pipeline.sink_worker import drop_record
 from mldiagnostics.pipeline.values import LARGEST_WHOLE, Unrecordable, keep_text, settle
+from mldiagnostics.text.redaction import redact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +36,8 @@ PERIOD_S = 0.5
 """Seconds between passes over the buffer; a record is in its file within a second."""
 
 _SLICE = 64
+_SKIPPED = 1024
+_tuple = tuple.__new__
 _PIECE = 8  # single numbers that are read between two looks at the time
 
 
@@ -42,10 +47,20 @@ class Drain:
     Entries behind that token stay in the buffer, for its next drain.
     """
 
-    def __init__(self, buffer: Buffer, origin: Origin, workers: Sequence[SinkWorker], *, waits: bool = False) -> None:
+    def __init__(
+        self,
+        buffer: Buffer,
+        origin: Origin,
+        workers: Sequence[SinkWorker],
+        *,
+        observers: Sequence[SinkWorker] = (),
+        waits: bool = False,
+    ) -> None:
         self._buffer = buffer
         self._origin = origin
-        self._workers = workers
+        self._rank, self._attempt = origin.rank, origin.attempt
+        self._workers = (*workers, *observers)
+        self._overload = Overload(buffer, workers)
         self._wake: SimpleQueue[None] = SimpleQueue()  # safe in a signal handler, unlike an Event
         self._closed = False
         self._payloads = 0
@@ -59,6 +74,7 @@ class Drain:
     def start(self) -> None:
         """Start the thread."""
         self.thread.start()
+        self._buffer.on_full = self._note_full
         if self._backpressure is not None:
             self._buffer.enable_waiting(self._backpressure)
 
@@ -69,8 +85,14 @@ class Drain:
     def stop(self) -> None:
         """Stop after the current entries; another drain may take over the buffer."""
         self._closed = True
+        self._buffer.limit(None)
         if self._backpressure is not None:
             self._buffer.disable_waiting()
+
+    def _note_full(self) -> None:
+        self._overload.note_full()
+        if self._wake.empty():
+            self._wake.put(None)
 
     def _serve(self) -> None:
         while not self._closed:
@@ -87,12 +109,33 @@ class Drain:
         Later ones wait for the next pass, so that a pass ends.
         """
         self._yield_gil.restart()
+        self._overload.begin_pass()
         left = len(self._buffer.entries)
         while left > 0 and not self._closed:
+            if self._backpressure is None and self._overload.is_late():
+                left -= self._skip_metrics(min(left, _SKIPPED))
+                continue
             left -= self._take_slice(min(left, _SLICE))
             if self._backpressure is not None:
                 self._backpressure.note_progress()
         self._report_drops()
+
+    def _skip_metrics(self, count: int) -> int:
+        """Drop the metrics among the next entries, and process the others.
+
+        Return the number of entries.
+        """
+        entries = self._buffer.entries
+        taken = [entries.popleft() for _ in range(count)]
+        others = [entry for entry in taken if isinstance(entry, FlushToken) or entry[1] != "metric"]
+        left = len(others)
+        self._buffer.drops.count("buffer-full", count - left)
+        self._buffer.give_back(sum(entry[-1] for entry in taken if isinstance(entry, tuple) and entry[1] == "metric"))
+        entries.extendleft(reversed(others))
+        while left > 0 and not self._closed:
+            left -= self._take_slice(left)
+        self._yield_gil()
+        return count
 
     def _take_slice(self, count: int) -> int:
         """Pass the next records to the workers, up to a token.
@@ -141,12 +184,23 @@ class Drain:
         """
         t, kind, name, kept, step, labels, payload, _ = entry
         try:
+            if (
+                type(kept) is float
+                and labels is None
+                and payload is None
+                and kind == "metric"
+                and type(name) is str
+                and type(step) is int
+                and -LARGEST_WHOLE <= step <= LARGEST_WHOLE
+            ):  # almost all records; without the constructor of a named tuple, which takes longer than the rest
+                title, unit = _titled(name)
+                return _tuple(Record, (kind, t, title, kept, step, NO_LABELS, self._rank, self._attempt, unit, None))
             title = _name(name)
             value: Value = None
             if type(kept) is float:
                 value = kept
             elif isinstance(kept, str):
-                kind, payload = "event", {"message": kept}
+                kind, payload = "event", {"message": redact(kept)}
             elif isinstance(kept, dict):
                 kind, payload = "event", kept
             elif kept is not None:
@@ -158,7 +212,7 @@ class Drain:
             unit = UNITS.get(title, NO_UNIT) if kind == "metric" else ""
             return Record(
                 kind, t, title, value, self._step(step, title), labels or NO_LABELS,
-                self._origin.rank, self._origin.attempt, unit, payload,
+                self._rank, self._attempt, unit, payload,
             )  # fmt: skip
         except Unrecordable as reason:
             self._buffer.drops.count(reason.reason, detail=f"{shown(name)}: {reason}")
@@ -188,7 +242,7 @@ class Drain:
     def _report_drops(self) -> None:
         """Warn once about each reason of drops, and record the counts."""
         for loss in self._buffer.drops.take_new():
-            warn_once(f"dropped {loss.sink} {loss.reason}", loss.sentence())
+            warn_once(loss.subject, loss.sentence())
             for worker in self._workers:
                 if worker.name != loss.sink:  # it records its own gaps
                     worker.offer([drop_record(self._origin, loss)], 0)
@@ -208,6 +262,13 @@ def _writable(number: int) -> int:
     if abs(number) > LARGEST_WHOLE:
         raise Unrecordable("bad-value", f"a number of {number.bit_length()} bits")
     return number
+
+
+@lru_cache(maxsize=1024)
+def _titled(name: str) -> tuple[str, str]:
+    """Return the name and the unit of a metric."""
+    title = _name(name)
+    return title, UNITS.get(title, NO_UNIT)
 
 
 def _name(name: Any) -> str:

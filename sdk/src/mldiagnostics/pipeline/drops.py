@@ -41,6 +41,11 @@ class DroppedRecords(NamedTuple):
     number: int
     detail: str
 
+    @property
+    def subject(self) -> str:
+        """Subject of the warnings about such drops."""
+        return f"dropped {self.sink} {self.reason}" if self.sink else f"dropped {self.reason}"
+
     def sentence(self) -> str:
         """Return a message with the number, the reason and advice."""
         prefix = f"sink {self.sink} " if self.sink else ""

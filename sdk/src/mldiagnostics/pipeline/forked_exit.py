@@ -1,4 +1,4 @@
-"""Write the records of a forked child before SIGTERM ends it.
+"""Write the records of a child process before SIGTERM ends it.
 
 A child without a handler of its own dies of SIGTERM at once, with up to a second of records in memory. After its first
 record, a thread receives the signal through a pipe, writes the records, and lets the process die of the signal. The
@@ -20,18 +20,22 @@ if TYPE_CHECKING:
 __all__ = ["guard", "release"]
 
 _pipe: tuple[int, int] | None = None
+_writers: list[Callable[[], object]] = []
 
 
 def guard(write: Callable[[], object]) -> bool:
-    """Call `write` before SIGTERM ends this process.
+    """Call `write`, before earlier ones, when SIGTERM ends this process.
 
     Return whether that was installed.
 
     Handlers of the program or of a library stay in place, also those installed later, as does a wakeup file descriptor
     of the program. Only the main thread can install it.
     """
-    global _pipe  # noqa: PLW0603 - signals are the process's
-    if _pipe is not None or threading.current_thread() is not threading.main_thread() or not _dies_of_sigterm():
+    global _pipe
+    if _pipe is not None:
+        _writers.insert(0, write)
+        return True
+    if threading.current_thread() is not threading.main_thread() or not _dies_of_sigterm():
         return False
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -41,9 +45,9 @@ def guard(write: Callable[[], object]) -> bool:
         os.close(reader)
         os.close(writer)
         return False
-    _pipe = reader, writer
+    _pipe, _writers[:] = (reader, writer), [write]
     signal.signal(signal.SIGTERM, _leave_to_thread)
-    threading.Thread(target=_serve, args=(reader, write), name="mldiagnostics-forked-exit", daemon=True).start()
+    threading.Thread(target=_serve, args=(reader,), name="mldiagnostics-forked-exit", daemon=True).start()
     return True
 
 
@@ -94,11 +98,12 @@ def _leave_to_thread(number: int, frame: FrameType | None) -> None:
     """Do nothing: the thread reads the signal from the pipe."""
 
 
-def _serve(reader: int, write: Callable[[], object]) -> None:
+def _serve(reader: int) -> None:
     while numbers := os.read(reader, 64):
         if signal.SIGTERM in numbers and signal.getsignal(signal.SIGTERM) is _leave_to_thread:
-            with suppress(Exception):  # the process ends in any case
-                write()
+            for write in _writers:
+                with suppress(Exception):  # the process ends in any case
+                    write()
             _die()
     os.close(reader)
 

@@ -1,10 +1,10 @@
-"""Delay forks while one of our threads imports a module.
+"""Delay forks while one of our threads imports a module, or initialises TLS.
 
-The child would wait for that import for ever.
+The child would wait for that for ever.
 
 A module that is partly loaded at a fork stays so in the child, where an import of it waits for a thread that does not
-exist. Our threads load stores, drivers and clients on demand, often in the first seconds of a run, when data loaders
-are forked.
+exist; so does OpenSSL, which its first context initialises under a lock. Our threads load stores, drivers and clients
+on demand, often in the first seconds of a run, when data loaders are forked.
 """
 
 from __future__ import annotations
@@ -26,11 +26,15 @@ TIMEOUT_S = 5.0
 """Longest delay of a fork; loading the largest client takes a second or two on a busy machine."""
 
 _PAUSE_S = 0.001
-_MACHINERY = "<frozen importlib._bootstrap>"
+_LOADING = (
+    ("<frozen importlib._bootstrap>", frozenset({"_find_and_load"})),
+    ("/ssl.py", frozenset({"__new__", "create_default_context", "load_default_certs"})),
+)
+"""Ends of the names of files, and the functions in them that a fork must not interrupt."""
 
 
 def wait_for_imports(timeout_s: float = TIMEOUT_S) -> bool:
-    """Wait until none of our threads imports a module.
+    """Wait until none of our threads imports a module or makes a context of TLS.
 
     Return False, with a warning, after `timeout_s`.
     """
@@ -39,7 +43,7 @@ def wait_for_imports(timeout_s: float = TIMEOUT_S) -> bool:
         if time.monotonic() >= deadline:
             warn_once(
                 "fork",
-                f"fork while thread {name} was loading modules; the child may hang if it imports them",
+                f"fork while thread {name} was loading modules; the child may hang if it uses them",
             )
             return False
         time.sleep(_PAUSE_S)
@@ -47,7 +51,7 @@ def wait_for_imports(timeout_s: float = TIMEOUT_S) -> bool:
 
 
 def _importing() -> str:
-    """Return the name of one of our threads that imports a module, empty if none does."""
+    """Return the name of a thread of ours that loads something, else an empty text."""
     ours = {thread.ident: thread.name for thread in threading.enumerate() if thread.name.startswith(_OURS)}
     ours.pop(threading.get_ident(), None)
     frames = sys._current_frames() if ours else {}  # noqa: SLF001 - a documented function
@@ -56,7 +60,8 @@ def _importing() -> str:
 
 def _loads(frame: FrameType | None) -> bool:
     while frame is not None:
-        if frame.f_code.co_filename == _MACHINERY and frame.f_code.co_name == "_find_and_load":
+        code = frame.f_code
+        if any(code.co_name in names and code.co_filename.endswith(file) for file, names in _LOADING):
             return True
         frame = frame.f_back
     return False

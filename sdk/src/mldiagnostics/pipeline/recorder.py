@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.diagnostics import warn_once
-from mldiagnostics.pipeline.buffer import PROCESS, Buffer, FlushToken
+from mldiagnostics.pipeline.buffer import PROCESS, Buffer, FlushToken, child_of_multiprocessing
 from mldiagnostics.pipeline.drain import Drain
 from mldiagnostics.pipeline.forks import wait_for_imports
 from mldiagnostics.pipeline.sink_worker import SinkWorker
@@ -156,7 +156,7 @@ class RecordPipeline:
                 self._buffer.drops.count("unwritten", worker.waiting, sink=worker.name, detail=f"{timeout_s:g} s")
         for loss in self._buffer.drops.take_new():
             if not quiet:
-                warn_once(f"dropped {loss.sink} {loss.reason}", loss.sentence())
+                warn_once(loss.subject, loss.sentence())
         if self in _open:
             _open.remove(self)
         self._buffer.resume()
@@ -167,13 +167,14 @@ class RecordPipeline:
 
     def _start(self) -> None:
         drops = self._buffer.drops
-        self._workers = [SinkWorker(maker, self.origin, drops) for maker in (*self._sinks, *self._observers)]
-        self._drain = Drain(self._buffer, self.origin, self._workers, waits=self._waits)
+        workers = [SinkWorker(maker, self.origin, drops) for maker in self._sinks]
+        observers = [SinkWorker(maker, self.origin, drops) for maker in self._observers]
+        self._workers = [*workers, *observers]
+        self._drain = Drain(self._buffer, self.origin, workers, observers=observers, waits=self._waits)
         for worker in self._workers:
             worker.start()
         self._drain.start()
-        process = sys.modules.get("multiprocessing.process")
-        if process is not None and process.parent_process() is not None:  # such a child ends without exit handlers
+        if child_of_multiprocessing() is not None:
             sys.modules["multiprocessing.util"].Finalize(None, self.close, exitpriority=0)
 
     def _send_token(self, timeout_s: float, *, closing: bool, quiet: bool = False) -> bool:

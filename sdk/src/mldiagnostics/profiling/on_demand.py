@@ -36,6 +36,8 @@ class _OnDemand:
 
 _lock = threading.RLock()  # a signal handler may stop a server that its thread is starting
 _running: _OnDemand | None = None
+_inherited: list[object] = []
+"""Servers of the parent, which a forked child must not stop."""
 
 
 def start_on_demand_xprof(port: int | None = None, **unknown: object) -> int | None:
@@ -169,10 +171,11 @@ def _number(variable: str, default: int) -> int:
 
 
 def _after_fork() -> None:
-    """Reset in a forked child: the waiting thread and the lock's holder do not exist."""
+    """Reset in a forked child: the threads and the lock's holder do not exist."""
     global _lock, _running  # noqa: PLW0603 - as above
     _lock = threading.RLock()
-    if _running is not None and _running.server is None:
+    if _running is not None:
+        _inherited.append(_running.server)
         _running = None
 
 

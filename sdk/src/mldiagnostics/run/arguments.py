@@ -9,6 +9,7 @@ from enum import Enum
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mldiagnostics.bucket_urls import FORMS
 from mldiagnostics.configs.jsonable import jsonable
 from mldiagnostics.configs.kinds import (
     AcceleratorOrchestrator,
@@ -17,6 +18,7 @@ from mldiagnostics.configs.kinds import (
     RlOrchestrator,
     ServingEngine,
 )
+from mldiagnostics.locations import BUCKET_SCHEMES
 from mldiagnostics.run.options import RunOptions
 from mldiagnostics.run.settings import ON_FULL
 from mldiagnostics.sink_urls import split_sinks
@@ -228,12 +230,12 @@ class _ArgumentReader:
 
     def location(self, location: str) -> str:
         scheme, separator, _ = location.partition("://")
-        if separator and scheme not in {"gs", "file"}:
+        if separator and scheme not in {*BUCKET_SCHEMES, "file"}:
             parameter = "storage" if self._options.storage else "gcs_path"
             self.report(
                 parameter,
                 f"or MLDIAG_STORAGE: {location!r} is not a storage location; ./{DEFAULT_STORAGE} is used; give a path, "
-                "file:///… or gs://bucket/prefix",
+                f"file:///…, {FORMS}",
             )
             return ""
         return location

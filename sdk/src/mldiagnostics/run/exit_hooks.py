@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.identity.environment import has_native_handler
 from mldiagnostics.lifecycle import current_run
 from mldiagnostics.lifecycle.outcome import ExitEvidence
+from mldiagnostics.pipeline.buffer import child_of_multiprocessing
 from mldiagnostics.run import preemption
 from mldiagnostics.run.main_program import exception_of, has_returned, main_frame, raised_exit
 from mldiagnostics.run.python_hooks import watch_exceptions, watch_exits, watch_threads
@@ -64,7 +65,7 @@ class ExitHooks:
         atexit.register(self._on_exit)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._release_in_child)
-        if "multiprocessing.process" in sys.modules and _is_child_of_multiprocessing():
+        if child_of_multiprocessing() is not None:
             from multiprocessing import util  # noqa: PLC0415 - loaded already
 
             util.Finalize(None, self._on_child_exit, exitpriority=100)  # forked ones end without exit handlers
@@ -119,6 +120,10 @@ class ExitHooks:
         elif isinstance(error, SystemExit):
             self._note_exit(error.code)
 
+    def note_signal(self, name: str) -> None:
+        """Keep the signal that ends the process."""
+        self._signal = name
+
     def is_ours(self) -> bool:
         """Return whether this process installed the hooks, and is not a forked child."""
         return os.getpid() == self._pid
@@ -139,7 +144,7 @@ class ExitHooks:
             return
         if not self._uncaught and (error := exception_of(main)) is not None:
             self.note_uncaught(type(error), error)
-        self._exits = raised_exit(main.f_code, main.f_lasti) or self._exits
+        self._exits = raised_exit(main.f_code, main.f_lasti, main.f_globals) or self._exits
 
     def _close_run(self) -> None:
         run = current_run.current()
@@ -172,7 +177,7 @@ class ExitHooks:
             return
         name, dying = signal.Signals(number).name, previous == signal.SIG_DFL
         if dying:
-            self._signal = name
+            self.note_signal(name)
         else:
             self._handled = name
         run = current_run.current()
@@ -216,9 +221,3 @@ def _in_notebook() -> bool:
     There `sys.exit` ends a cell, not the process.
     """
     return getattr(builtins, "__IPYTHON__", False) is True
-
-
-def _is_child_of_multiprocessing() -> bool:
-    from multiprocessing import parent_process  # noqa: PLC0415 - loaded already
-
-    return parent_process() is not None

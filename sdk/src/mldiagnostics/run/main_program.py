@@ -12,6 +12,7 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import CodeType, FrameType
 
 __all__ = ["exception_of", "has_returned", "main_frame", "raised_exit"]
@@ -52,11 +53,11 @@ def exception_of(frame: FrameType | None) -> BaseException | None:
     return None if trace is None else error
 
 
-def raised_exit(code: CodeType, last_instruction: int) -> tuple[object, ...]:
+def raised_exit(code: CodeType, last_instruction: int, variables: Mapping[str, object]) -> tuple[object, ...]:
     """Return the argument of the `raise SystemExit(…)` that ended the code.
 
-    Only a constant can be read, since the exception is gone when exit handlers run. It is in a tuple, which is empty
-    for any other end.
+    Only a constant or a variable can be read, since the exception is gone when exit handlers run. It is in a tuple,
+    which is empty for any other end.
     """
     executed = [each for each in dis.get_instructions(code) if each.offset <= last_instruction]
     tail = [(each.opname, each.argval) for each in reversed(executed) if each.opname not in _WITHOUT_MEANING][:4]
@@ -68,6 +69,13 @@ def raised_exit(code: CodeType, last_instruction: int) -> tuple[object, ...]:
             ("LOAD_NAME" | "LOAD_GLOBAL", "SystemExit"),
         ]:
             return (argument,)
+        case [
+            ("RAISE_VARARGS", 1),
+            ("CALL" | "CALL_FUNCTION", 1),
+            ("LOAD_NAME" | "LOAD_GLOBAL", str(name)),
+            ("LOAD_NAME" | "LOAD_GLOBAL", "SystemExit"),
+        ] if isinstance(status := variables.get(name, ...), int | str | None):
+            return (status,)
         case [("RAISE_VARARGS", 1), ("CALL" | "CALL_FUNCTION", 0), ("LOAD_NAME" | "LOAD_GLOBAL", "SystemExit"), *_]:
             return (None,)
         case [("RAISE_VARARGS", 1), ("LOAD_NAME" | "LOAD_GLOBAL", "SystemExit"), *_]:

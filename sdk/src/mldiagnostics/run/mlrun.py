@@ -7,14 +7,15 @@ import sys
 import threading
 import time
 from copy import copy
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from mldiagnostics.clock import steady
 from mldiagnostics.configs.detection import detect
 from mldiagnostics.configs.kinds import Framework, RunPhase
 from mldiagnostics.diagnostics import warn_ignored, warn_once
+from mldiagnostics.identity.environment import session_id
 from mldiagnostics.lifecycle import current_run
-from mldiagnostics.lifecycle.outcome import Phase, RunOutcome, judge, terminating
+from mldiagnostics.lifecycle.outcome import EXIT_CODE_UNKNOWN, Phase, RunOutcome, judge, terminating
 from mldiagnostics.pipeline.recorder import CloseSummary
 from mldiagnostics.run import ownership, takeover
 from mldiagnostics.run.closing import (
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 SIGNAL_TIMEOUT_S = 5.0
 """Time limit of `close()` in a signal handler: the program needs most of the 30 s of Kubernetes for a checkpoint."""
 
-_LAST_BEAT_TIMEOUT_S = 2.0
 _LAST_WRITE_TIMEOUT_S = 2.0  # for run.json, even if a sink has used up the time
 _LAST_REPORT_TIMEOUT_S = 2.0  # for the control plane, the same
 _NO_FAILURE = (StopIteration, StopAsyncIteration, GeneratorExit, SystemExit)
@@ -87,6 +87,7 @@ class MLRun(RunFields):
         leads: bool,
         heartbeat_s: float,
         unpickle: Callable[[str], MLRun],
+        start_threads: Callable[[MLRun], None],
         reporter: Reporter | None = None,
     ) -> None:
         vars(self).update(vars(fields))
@@ -98,6 +99,7 @@ class MLRun(RunFields):
         self._exit_hooks = exit_hooks
         self._unpickle = unpickle
         self._reporter = reporter
+        self._start_threads = start_threads
         self._pid = os.getpid()
         self._records_goodput = identity.process.leads
         self._closing = threading.RLock()
@@ -210,9 +212,10 @@ class MLRun(RunFields):
             return
         if step != last:
             state.step = step
-            state.starts.note((monotonic(), step))
+            now = steady()
+            state.starts.note((now, step))
             if self._records_goodput:
-                self.recorder.record_step_start_time(step)
+                self.recorder.start_step(step, now)
         for callback in self._step_callbacks:
             try:  # not in a function: this is called with every step
                 callback(step)
@@ -305,8 +308,7 @@ class MLRun(RunFields):
             requested_at: Time of the call of `machinelearning_run`, in Unix seconds.
         """
         current_run.enter(self)
-        session, incarnation = takeover.session_id(0), self.origin.incarnation
-        self.recording.on_child = lambda: takeover.watch(self, session, incarnation)
+        self._watch_for_daemons()
         self._exit_hooks.watch_sigterm()
         if self._records_goodput:
             self.recorder.record_job_start_time(requested_at)
@@ -314,24 +316,40 @@ class MLRun(RunFields):
         if self._reporter is not None:
             self._reporter.start(self._state.view)
 
+    def _watch_for_daemons(self) -> None:
+        session, incarnation = session_id(0), self.origin.incarnation
+        self.recording.on_child = lambda: takeover.watch(self, session, incarnation)
+
     def lead_in_child(self, parent: str) -> None:
         """Lead the run in this forked child, a daemon whose parent has ended.
 
         Args:
             parent: Incarnation of the parent.
         """
-        from mldiagnostics.run.exit_hooks import process_exit_hooks  # noqa: PLC0415 - only in a daemon
+        from mldiagnostics.pipeline import forked_exit  # noqa: PLC0415 - only in a daemon
+        from mldiagnostics.run.exit_hooks import process_exit_hooks  # noqa: PLC0415 - the same
 
         self._closing = threading.RLock()  # a thread of the parent may hold the old one
         with self._closing:
             self.origin = self.recording.origin
             self._exit_hooks = process_exit_hooks()
-            self._reporter = None  # it reports the parent
             state = copy(self._state)
             state.lead_in_child(self.origin, parent)
             self._state = state
             self._pid = os.getpid()
             self._state.begin(time.time())  # later than the parent, whose records have the same rank
+            if self._records_goodput:  # the parent may have ended before it wrote or reported the start
+                self.recorder.record_job_start_time(self._state.started)
+            if self._reporter is not None:
+                self._reporter.start(self._state.view)
+        self._watch_for_daemons()
+        forked_exit.guard(self._end_by_sigterm)
+        self._start_threads(self)
+
+    def _end_by_sigterm(self) -> None:
+        """Close the run in the thread that receives SIGTERM in a daemon."""
+        self._exit_hooks.note_signal("SIGTERM")
+        self.close(timeout_s=SIGNAL_TIMEOUT_S)
 
     def at_exit(self) -> None:
         """Close the run at the end of the process."""
@@ -359,7 +377,7 @@ class MLRun(RunFields):
         self._ending = threading.current_thread() is threading.main_thread()
         for callback in reversed(self._close_callbacks):
             call_guarded("on-close", callback)
-        self._state.sync(_LAST_BEAT_TIMEOUT_S, write=False)
+        self._state.sync(timeout_s / 2, write=False)  # the last beat gathers what short programs have not yet
         now = time.time()
         outcome = judge(self._exit_hooks.evidence(declared=phase, preempted=self._state.preempted))
         if self._records_goodput and outcome.phase == "Completed":
@@ -367,6 +385,10 @@ class MLRun(RunFields):
         self._records_goodput = False
         self._settle(outcome, last=True, at=now)
         self._is_settled = True
+        if outcome.reason == EXIT_CODE_UNKNOWN:
+            from mldiagnostics.exit_status import leave_exit_status  # noqa: PLC0415 - rarely needed
+
+            leave_exit_status(self.directory, self.origin.incarnation)
         self._closed = self.recording.close(timeout_s)
         self._state.finish(max(deadline - time.monotonic(), _LAST_WRITE_TIMEOUT_S))
         if self._reporter is not None:

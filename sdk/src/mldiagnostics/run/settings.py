@@ -65,7 +65,7 @@ VARIABLES = (
     Variable(
         "MLDIAG_STORAGE",
         "chart, user",
-        "Root of the files of all runs: a path or `gs://…`; `storage=` wins.",
+        "Root of the files of all runs: a path, `gs://…`, `s3://…` or `az://…`; `storage=` wins.",
         field="storage",
     ),
     Variable(
@@ -79,7 +79,8 @@ VARIABLES = (
     Variable(
         "MLDIAG_GOODPUT_LOG",
         "user",
-        "Root of all goodput logs: a path, `gs://…` or `cloud-logging:`, with logs at `<logger>/<job>`; `log=` wins.",
+        "Root of all goodput logs: a path, `gs://…`, `s3://…`, `az://…` or `cloud-logging:`, with logs at "
+        "`<logger>/<job>`; `log=` wins.",
     ),
     Variable(
         "MLDIAG_GOODPUT_EXPORTS",

@@ -85,8 +85,8 @@ def machinelearning_run(  # noqa: PLR0917 - the order of parameters is that of G
         accelerator_orchestrator: Orchestrator between program and accelerators, recorded only.
         application_framework: Application that the program is built from, recorded only.
         rl_orchestrator: Driver of reinforcement learning, recorded only.
-        storage: Root below which each run has a directory: a path, `file:///…` or `gs://bucket/prefix`. Default:
-            `gcs_path`, else MLDIAG_STORAGE, else ./mldiagnostics.
+        storage: Root below which each run has a directory: a path, `file:///…`, `gs://bucket/prefix`, `s3://…` or `az://…`.
+            Default: `gcs_path`, else MLDIAG_STORAGE, else ./mldiagnostics.
         sinks: URLs of sinks for records, as a list or separated by commas. Default: MLDIAG_SINKS, else `jsonl:`, which
             writes to the run's directory.
         on_full: `drop` counts and drops records while the buffer is full; `wait` lets the recording thread wait for

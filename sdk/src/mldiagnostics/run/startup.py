@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING
 
+from mldiagnostics.bucket_urls import BucketUrl
 from mldiagnostics.cloud import CloudEnvironment
 from mldiagnostics.diagnostics import LOGGER, announce, detail, warn_once
 from mldiagnostics.errors import ConfigurationError, MissingExtraError, MLDiagnosticsError, MLRunConfigurationError
@@ -20,8 +22,9 @@ from mldiagnostics.identity.environment import detect
 from mldiagnostics.identity.origin import Origin
 from mldiagnostics.identity.resolve import locate
 from mldiagnostics.lifecycle import current_run
-from mldiagnostics.locations import absolute_location
+from mldiagnostics.locations import absolute_location, is_bucket
 from mldiagnostics.pipeline.recorder import RecordPipeline
+from mldiagnostics.profiling.step_marks import StepMarks
 from mldiagnostics.run import ownership
 from mldiagnostics.run.announcement import announcement
 from mldiagnostics.run.arguments import DEFAULT_SINKS, DEFAULT_STORAGE, PARAMETERS, RunArguments, read_arguments
@@ -34,7 +37,7 @@ from mldiagnostics.sinks import sink_maker
 from mldiagnostics.text.suggest import unknown_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from mldiagnostics.control_plane.endpoint import Endpoint, Source
     from mldiagnostics.control_plane.reporter import Reporter
@@ -121,12 +124,16 @@ def _join(
         leads=leads,
         heartbeat_s=settings.heartbeat_s,
         unpickle=current_or_unrecorded_run,
+        start_threads=_start_threads,
         reporter=reporter,
     )
     run.start(requested_at)
     if leads:
+        from importlib.util import find_spec  # noqa: PLC0415 - not on the other processes
+
         source = identity.identity.source if identity.identity else "fresh"
-        announce(announcement(origin, source=source, view_url=settings.view_url))
+        has_view = all(find_spec(f"mldiagnostics_{part}") for part in ("view", "cli"))
+        announce(announcement(origin, source=source, view_url=settings.view_url, has_view=has_view))
     if LOGGER.isEnabledFor(logging.DEBUG):
         from mldiagnostics.run.details import details  # noqa: PLC0415 - only at this level
 
@@ -149,8 +156,25 @@ def _start_parts(run: MLRun) -> None:
     """Start the optional parts of a run, each loaded only where it is used."""
     compilations = Compilations(run.recorder)
     run.on_close(compilations.close)
-    if not compilations.listen():  # JAX may be imported later
-        run.on_step(lambda _: compilations.listen())
+    marks = StepMarks()
+    run.on_step(marks.begin if compilations.listen() else _when_jax_is_imported(compilations, marks))
+    run.on_close(marks.end)
+    _start_threads(run)
+
+
+def _when_jax_is_imported(compilations: Compilations, marks: StepMarks) -> Callable[[int], None]:
+    """Return a callback of steps that costs a look-up until JAX is imported."""
+    modules = sys.modules
+
+    def begin(step: int) -> None:
+        if "jax" in modules and compilations.listen():
+            marks.begin(step)
+
+    return begin
+
+
+def _start_threads(run: MLRun) -> None:
+    """Start the optional parts that have threads, which a daemon has to start again."""
     if run.on_demand_xprof and not run.metric_only_run:
         from mldiagnostics.profiling.on_demand import start_on_demand_xprof  # noqa: PLC0415 - see above
 
@@ -226,9 +250,9 @@ def _require_valid(arguments: RunArguments, problems: Mapping[str, str]) -> None
     if problems:
         raise MLRunConfigurationError("; ".join(problems.values()))
     locations = [arguments.storage, *(url.partition(":")[2] for url in arguments.sinks)]
-    bucket = next((location for location in locations if location.startswith("gs://")), None)
-    if bucket and not _is_installed("google.cloud.storage"):
-        raise MissingExtraError(extra="gcs", needed_for=bucket)
+    bucket = next(filter(is_bucket, locations), None)
+    if bucket and not _is_installed((scheme := BucketUrl.parse(bucket).scheme).module):
+        raise MissingExtraError(extra=scheme.extra, needed_for=bucket)
 
 
 def _is_installed(module: str) -> bool:

@@ -71,7 +71,8 @@ class RunState:
         self._recorded_configs: Mapping[str, Any] = {}
         self._published: dict[str, object] = {}
         self._versions: dict[str, str] = {}
-        self._started = self._last_beat = time.time()
+        self.started = self._last_beat = time.time()
+        """Start of the run in Unix seconds."""
         self._ended: float | None = None
         self._progress: dict[str, float] = {}
         self._configs_before: Mapping[str, Any] = {}
@@ -83,7 +84,7 @@ class RunState:
 
     def start(self, started: float) -> None:
         """Begin at the start of the run."""
-        self._started = started
+        self.started = started
         self.begin(started)
 
     def begin(self, moment: float) -> None:
@@ -146,7 +147,7 @@ class RunState:
         from mldiagnostics.control_plane.report import RunSnapshot  # noqa: PLC0415 - only where one is set
 
         outcome = self.outcome
-        times = {"started": self._started, "ended": self._ended}
+        times = {"started": self.started, "ended": self._ended}
         facts = {"group": self._facts["runGroup"], **times, "kinds": dict(self._kinds())}
         return RunSnapshot(
             outcome.phase,
@@ -194,6 +195,8 @@ class RunState:
             self._manifest.write(self._document())
 
     def _record_configs(self) -> None:
+        if self._is_closed:  # run.json has the configurations that were recorded last
+            return
         configs = self._readable_configs()
         if configs == self._configs_before:
             return
@@ -206,8 +209,7 @@ class RunState:
                 "store large values as files and record their paths",
             )
         self._recorded_configs = fitting
-        if not self._is_closed:
-            self._recording.append("config", "configs", payload=fitting)
+        self._recording.append("config", "configs", payload=fitting)
 
     def _readable_configs(self) -> Mapping[str, Any]:
         """Return the configurations as JSON in three sections.
@@ -230,8 +232,8 @@ class RunState:
             "phase": self.outcome.phase,
             "reason": self.outcome.reason,
             "message": self.outcome.message,
-            "created": self._started,
-            "started": self._started,
+            "created": self.started,
+            "started": self.started,
             "ended": self._ended,
             "heartbeat": {"t": self._last_beat, "intervalSeconds": self._heartbeat_s},
             "attempt": origin.attempt,

@@ -14,13 +14,12 @@ from typing import Protocol
 
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import MLDiagnosticsError
+from mldiagnostics.identity.environment import session_id
 from mldiagnostics.layout import RUN_RECORD
 from mldiagnostics.lifecycle.outcome import FINAL
 from mldiagnostics.run import ownership
 
 PAUSE_S = 0.1
-
-session_id = getattr(os, "getsid", lambda _: 0)
 
 
 class ForkedRun(Protocol):
@@ -69,4 +68,6 @@ def _is_over(run: ForkedRun, incarnation: str) -> bool:
             document = json.load(file)
     except (MLDiagnosticsError, OSError, ValueError):
         return False
-    return isinstance(document, dict) and document.get("incarnation") == incarnation and document["phase"] in FINAL
+    if not isinstance(document, dict) or incarnation not in {document.get("incarnation"), document.get("forkedFrom")}:
+        return False
+    return document["phase"] in FINAL

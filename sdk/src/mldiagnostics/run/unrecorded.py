@@ -44,6 +44,7 @@ def unrecorded_run(name: str) -> MLRun:
         leads=False,
         heartbeat_s=settings.heartbeat_s,
         unpickle=current_or_unrecorded_run,
+        start_threads=lambda _: None,
     )
 
 

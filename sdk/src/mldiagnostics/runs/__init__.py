@@ -1,7 +1,7 @@
 """Read model of runs: rows, ranks, curves, sessions and goodput from their files.
 
 Everything that shows runs reads them here. It needs no cluster and no other package: a local directory is read
-directly, `gs://` through `mldiagnostics.store`. A running job is read while it writes.
+directly, buckets through `mldiagnostics.store`. A running job is read while it writes.
 
     from mldiagnostics.runs import find_run, list_runs, series
 

@@ -26,7 +26,7 @@ _PROGRAM = "python -m mldiagnostics.runs"
 
 def _main() -> None:
     parser = argparse.ArgumentParser(prog=_PROGRAM, description="Show runs.")
-    parser.add_argument("storage", help="root of the runs: a directory or gs://bucket/prefix")
+    parser.add_argument("storage", help="root of the runs: a directory or URL such as s3://bucket/prefix")
     parser.add_argument("run", nargs="?", help="id of one run, or its beginning")
     arguments = parser.parse_args()
     try:

@@ -34,7 +34,7 @@ def find_run(storage: str, run: str, *, now: float | None = None) -> RunRow:
 
     Raises:
         ConfigurationError: No run or several runs have an id that starts so.
-        MissingExtraError: `gs://` needs the extra `gcs`.
+        MissingExtraError: the bucket needs the extra `gcs`, `s3` or `azure`.
         StoreError: The root cannot be read.
 
     Example:

@@ -10,7 +10,7 @@ from mldiagnostics.runs.attempt_numbers import earlier_attempts
 from mldiagnostics.runs.row_values import FieldReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from mldiagnostics.runs.rank_row import RankRow
     from mldiagnostics.runs.row import RunRow
@@ -36,11 +36,12 @@ def folded(row: RunRow, ranks: Sequence[RankRow]) -> tuple[RunRow, list[RankRow]
     incarnation = FieldReader(row.document).text("incarnation")
     leader = next((rank for rank in ranks if incarnation and rank.incarnation == incarnation), None)
     row = row if leader is None else _led(row, leader)
+    last_attempt = _last_attempt(row)
     current, shown = [], []
     for rank in ranks:
         if rank is leader:
             shown.append(_leading(rank, row))
-        elif not _is_of_last_attempt(rank, row):
+        elif not last_attempt(rank):
             shown.append(rank)
         else:
             current.append(replace(rank, attempt=rank.attempt if row.attempt is None else row.attempt))
@@ -54,6 +55,8 @@ def _led(row: RunRow, leader: RankRow) -> RunRow:
     seen, last = row.heartbeat or 0.0, leader.heartbeat or 0.0
     if row.document.get("phase") in FINAL or last < seen:
         return replace(row, heartbeat=max(seen, last) or None)
+    step = None if row.is_independent else leader.step
+    step_time_s = None if row.is_independent else leader.step_time_s
     return replace(
         row,
         phase=leader.phase,
@@ -61,8 +64,8 @@ def _led(row: RunRow, leader: RankRow) -> RunRow:
         message=leader.message,
         heartbeat=last,
         ended=leader.ended,
-        step=row.step if leader.step is None else leader.step,
-        step_time_s=row.step_time_s if leader.step_time_s is None else leader.step_time_s,
+        step=row.step if step is None else step,
+        step_time_s=row.step_time_s if step_time_s is None else step_time_s,
     )
 
 
@@ -81,16 +84,22 @@ def _leading(leader: RankRow, row: RunRow) -> RankRow:
     )
 
 
-def _is_of_last_attempt(rank: RankRow, row: RunRow) -> bool:
-    """Return whether a process belongs to the last attempt.
+def _last_attempt(row: RunRow) -> Callable[[RankRow], bool]:
+    """Return the test whether a process belongs to the last attempt.
 
     Restarts without a launcher have one number.
     """
     recorded = FieldReader(row.document).integer("attempt")
-    if recorded is not None and rank.attempt != recorded:
-        return False
-    before = [each.number("ended") for each in earlier_attempts(row.document)]
-    return not before or before[-1] is None or rank.started is None or rank.started >= before[-1]
+    earlier = earlier_attempts(row.document)
+    leaders = {each.text("incarnation") for each in earlier}
+    ended = earlier[-1].number("ended") if earlier else None
+
+    def has(rank: RankRow) -> bool:
+        if rank.incarnation in leaders or (recorded is not None and rank.attempt != recorded):
+            return False
+        return ended is None or rank.started is None or rank.started >= ended
+
+    return has
 
 
 def _joined(row: RunRow, others: Sequence[RankRow]) -> RunRow:

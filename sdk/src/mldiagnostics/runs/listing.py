@@ -62,7 +62,7 @@ def list_runs(
 
     Raises:
         ConfigurationError: The root is not a path or URL that can be read.
-        MissingExtraError: `gs://` needs the extra `gcs`.
+        MissingExtraError: the bucket needs the extra `gcs`, `s3` or `azure`.
         StoreError: The root cannot be read.
 
     Example:

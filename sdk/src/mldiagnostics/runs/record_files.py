@@ -11,6 +11,7 @@ from mldiagnostics.errors import NotStored, StoreError, StoreForbidden
 from mldiagnostics.layout import RECORDS_DIR, RecordSegment, record_segment
 from mldiagnostics.locations import local_path
 from mldiagnostics.store import open_store
+from mldiagnostics.store.shared import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,8 +59,8 @@ class RecordFiles(Protocol):
 def record_files(directory: str) -> RecordFiles:
     """Return the files of records of the run in a directory, a path or URL.
 
-    Nothing is read yet. Raises `ConfigurationError` for other URLs, and `MissingExtraError` for `gs://` without the
-    extra `gcs`.
+    Nothing is read yet. Raises `ConfigurationError` for other URLs, and `MissingExtraError` for a bucket without its
+    extra.
     """
     path = local_path(directory)
     return StoredRecordFiles(open_store(directory)) if path is None else LocalRecordFiles(str(path))
@@ -72,6 +73,7 @@ class LocalRecordFiles:
 
     def __init__(self, directory: str) -> None:
         self._directory = os.path.join(directory, RECORDS_DIR)  # noqa: PTH118 - paths as text cost less
+        self._reader = Reader(directory)
 
     def list(self) -> list[RecordFile]:
         """See `RecordFiles.list`. Links are not followed."""
@@ -79,7 +81,7 @@ class LocalRecordFiles:
             raise StoreForbidden(f"{self._directory}: is a link, which may lead out of the run; remove it")
         files = []
         try:
-            with os.scandir(self._directory) as entries:
+            with self._reader.scan(self._directory) as entries:
                 for entry in entries:
                     segment = record_segment(f"{RECORDS_DIR}/{entry.name}")
                     if segment is None or not entry.is_file(follow_symlinks=False):
@@ -89,7 +91,8 @@ class LocalRecordFiles:
                     except FileNotFoundError:
                         continue
                     signature = (status.st_dev, status.st_ino)
-                    files.append(RecordFile(segment, entry.path, status.st_size, status.st_mtime, signature))
+                    path = os.path.join(self._directory, entry.name)  # noqa: PTH118 - as above
+                    files.append(RecordFile(segment, path, status.st_size, status.st_mtime, signature))
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
@@ -100,7 +103,9 @@ class LocalRecordFiles:
         """See `RecordFiles.open`."""
         for file in files:
             try:
-                opened = open(file.key, "rb", buffering=0)  # noqa: PTH123, SIM115 - as above; the caller closes it
+                opened = open(  # noqa: SIM115 - as above; the caller closes it
+                    file.key, "rb", buffering=0, opener=self._reader.opener
+                )
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.exit_status import outcome_left
 from mldiagnostics.pipeline.records import KINDS, Kind, is_goodput
 from mldiagnostics.runs.rank_row import RankRow, rank_rows
 from mldiagnostics.runs.record_ends import decoded, head_of, signs_of_life, tail_of
@@ -74,7 +75,14 @@ def process_rows(directory: str, *, now: float, interval_s: float | None = None)
             if file in last and (file not in first or len(lines) < file.size):
                 lines += tail_of(opened)
         signs += ((file.segment.incarnation, record) for record in signs_of_life(lines))
-    return rank_rows(signs, now=now, interval_s=interval_s)
+    return [_with_status_left(row, directory) for row in rank_rows(signs, now=now, interval_s=interval_s)]
+
+
+def _with_status_left(row: RankRow, directory: str) -> RankRow:
+    outcome = outcome_left(directory, row.incarnation, row.reason)
+    if outcome is None:
+        return row
+    return replace(row, phase=outcome.phase, reason=outcome.reason, message=outcome.message)
 
 
 def last_records(directory: str, incarnations: Collection[str]) -> dict[str, float]:

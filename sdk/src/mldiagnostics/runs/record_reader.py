@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
-from mldiagnostics.goodput.log.blocks import whole_lines
+from mldiagnostics.goodput.log.blocks import ReadPosition
 from mldiagnostics.runs.record_files import record_files
 
 if TYPE_CHECKING:
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from mldiagnostics.runs.record_files import RecordFile, RecordFiles
 
 __all__ = ["RecordBlock", "RecordReader"]
-
-_CHECKED_BYTES = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +30,7 @@ class _ReadFile:
     """How far a file was read."""
 
     file: RecordFile
-    offset: int = 0
-    """End of the last whole line that was read."""
-    head: bytes = b""
-    """The first bytes."""
-    tail: bytes = b""
-    """The last bytes before `offset`."""
+    position: ReadPosition = field(default_factory=ReadPosition)
 
 
 class RecordReader:
@@ -77,7 +70,8 @@ class RecordReader:
         changed = [file for file in files if file.key not in self._read or file != self._read[file.key].file]
         for file, opened in self._files.open(changed):
             with opened:
-                if not self._has_same_start(file, opened):
+                read = self._read.get(file.key)
+                if read is not None and not read.position.is_in(opened):
                     self._restart()
                     break
                 yield from self._new_blocks(file, opened)
@@ -98,7 +92,7 @@ class RecordReader:
         last: dict[tuple[int, int, str], int] = {}
         for key, read in self._read.items():
             file = listed.get(key)
-            if file is None or file.signature != read.file.signature or file.size < read.offset:
+            if file is None or file.signature != read.file.signature or file.size < read.position.offset:
                 return True
             last[file.segment[:3]] = max(file.segment.number, last.get(file.segment[:3], 0))
         return any(
@@ -111,24 +105,11 @@ class RecordReader:
         self._read.clear()
         self.restarts += 1
 
-    def _has_same_start(self, file: RecordFile, opened: BinaryIO) -> bool:
-        """Return whether the lines that were read are still there; seek to their end."""
-        read = self._read.get(file.key)
-        if read is None:
-            return True
-        same = opened.read(len(read.head)) == read.head
-        opened.seek(read.offset - len(read.tail))
-        return same and opened.read(len(read.tail)) == read.tail
-
     def _new_blocks(self, file: RecordFile, opened: BinaryIO) -> Iterator[RecordBlock]:
         unread = file._replace(size=-1)  # differs from the listed file until all was read
         read = self._read.setdefault(file.key, _ReadFile(unread))
-        start = read.offset
-        for block, end in whole_lines(opened):
-            if len(read.head) < _CHECKED_BYTES and read.offset == len(read.head):
-                read.head = (read.head + block)[:_CHECKED_BYTES]
-            read.tail = block[-_CHECKED_BYTES:]
-            read.offset = start + end
+        for block, end in read.position.new_lines(opened):
+            read.position.move(block, end)
             self.bytes_read += len(block)
             if block:
                 yield RecordBlock(file.segment, block)

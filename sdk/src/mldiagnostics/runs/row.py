@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["RunRow", "directory_of", "run_row"]
 
+INDEPENDENT_KINDS = frozenset({"Deployment", "ReplicaSet"})
+"""Kinds of workloads whose pods have no ranks: without a launcher, each process is a run of its own."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
@@ -50,6 +53,10 @@ class RunRow:
     """Median time of the recent steps, in seconds."""
     goodput: float | None = None
     """Productive by elapsed time, from 0 to 1; `with_goodput` computes it."""
+    goodput_as_of: float | None = None
+    """Moment of `goodput`, if it is not that of reading."""
+    is_independent: bool = False
+    """Whether no rank leads its processes, such as those of a Deployment: it has no steps and no goodput."""
     created: float | None = None
     """Start of the first attempt."""
     started: float | None = None
@@ -68,6 +75,8 @@ class RunRow:
     """Names of the profile sessions in the run's directory, sorted."""
     storage: str | None = None
     """Root of the runs, a path or URL."""
+    reported_storage: str = ""
+    """Place of files as the program reported it to a control plane, a path or URL; empty for a row from files."""
     directory: str
     """Directory of the run, a path or URL; other functions of this package take it."""
     url: str | None = None
@@ -102,6 +111,8 @@ class RunRow:
             "hosts": {"reporting": self.hosts},
             "progress": {"step": self.step, "stepTimeSeconds": self.step_time_s},
             "goodput": self.goodput,
+            "goodputAsOfTime": timestamp(self.goodput_as_of),
+            "independent": self.is_independent,
             "creationTime": timestamp(self.created),
             "startTime": timestamp(self.started),
             "completionTime": timestamp(self.ended),
@@ -110,6 +121,7 @@ class RunRow:
             "complaints": dict(self.complaints),
             "profileSessions": None if self.sessions is None else list(self.sessions),
             "storageLocation": self.storage,
+            "reportedStorage": self.reported_storage or None,
             "directory": self.directory,
             "url": self.url,
         }
@@ -137,6 +149,7 @@ def run_row(
     workload = fields.part("identity").part("workload")
     last_beat, world_size = heartbeat.number("t"), fields.integer("worldSize")
     recorded = RunOutcome(phase_named(document.get("phase")), fields.text("reason"), fields.text("message"))
+    is_independent = workload.text("kind") in INDEPENDENT_KINDS and world_size in {None, 1}
     outcome = phase_at(recorded, heartbeat=last_beat, interval_s=heartbeat.number("intervalSeconds"), now=now)
     return RunRow(
         run_id=fields.text("runId"),
@@ -148,12 +161,13 @@ def run_row(
         phase=outcome.phase,
         reason=outcome.reason,
         message=outcome.message,
-        attempt=attempt_number(document),
+        attempt=None if is_independent else attempt_number(document),
+        is_independent=is_independent,
         world_size=world_size,
         hosts=1 if world_size == 1 else None,
         host=fields.text("host"),
-        step=progress.integer("step"),
-        step_time_s=progress.number("stepTimeSeconds"),
+        step=None if is_independent else progress.integer("step"),
+        step_time_s=None if is_independent else progress.number("stepTimeSeconds"),
         created=fields.number("created"),
         started=fields.number("started"),
         ended=fields.number("ended") if recorded.phase == outcome.phase else last_beat,

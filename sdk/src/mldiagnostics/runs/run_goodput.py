@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from mldiagnostics.errors import LogMissing, LogUnreadable
+from mldiagnostics.errors import LogMissing, LogUnreadable, StoreError
 from mldiagnostics.layout import REPORTED_DIR
 from mldiagnostics.runs.record_files import record_files
 from mldiagnostics.runs.row import directory_of
@@ -103,19 +103,26 @@ def with_goodput(row: RunRow, *, now: float | None = None, most_bytes: int | Non
     if most_bytes is not None and sum(file.size for file in record_files(row.directory).list()) > most_bytes:
         return row
     report = goodput(row, now=now)
-    return row if report is None else replace(row, goodput=report.cumulative.goodput)
+    return row if report is None else replace(row, goodput=report.cumulative.goodput, goodput_as_of=None)
 
 
 def goodput_log(run: RunRow | str) -> str:
     """Return the goodput log of a run.
 
-    It is its own records, else those that it has reported to the control plane.
+    It is its own records if they have all processes whose events were reported to the control plane; else the reported
+    ones: only the process that leads reports events, and its own records may be lost. Raises `LogUnreadable`.
     """
-    from mldiagnostics.goodput.log import open_log  # noqa: PLC0415 - the ledger is large
-
     directory = directory_of(run)
     reported = f"{directory}/{REPORTED_DIR}"
-    return directory if open_log(directory).exists() or not open_log(reported).exists() else reported
+    return directory if _recording(reported) <= _recording(directory) else reported
+
+
+def _recording(directory: str) -> frozenset[str]:
+    """Return the incarnations of the processes whose records are below a directory."""
+    try:
+        return frozenset(file.segment.incarnation for file in record_files(directory).list())
+    except StoreError as error:
+        raise LogUnreadable(f"{directory}: cannot read the goodput log: {error}") from error
 
 
 def _read(run: RunRow | str, now: float | None, windows_s: Sequence[float]) -> tuple[GoodputReport, RunView] | None:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import MLDiagnosticsError, NotStored, StoreError
+from mldiagnostics.exit_status import outcome_left
 from mldiagnostics.layout import PROFILE_DIR, RUN_RECORD
+from mldiagnostics.lifecycle.history import MAX_ATTEMPTS
 from mldiagnostics.runs.fold import folded, is_final
 from mldiagnostics.runs.record_queries import process_rows
 from mldiagnostics.runs.row import run_row
@@ -69,7 +71,8 @@ def read_run(
         )
         unreadable(folder)
         return None
-    row = run_row({"runId": folder, **document}, directory=store.url(folder), storage=store.url(), now=now)
+    document = _with_statuses_left({"runId": folder, **document}, store.url(folder))
+    row = run_row(document, directory=store.url(folder), storage=store.url(), now=now)
     if is_final(row) and not with_ranks:
         return RecordedRun(row, [])
     try:
@@ -108,6 +111,21 @@ def with_sessions(store: Store, row: RunRow) -> RunRow:
         return replace(row, sessions=tuple(sorted(store.folders(f"{folder}/{PROFILE_DIR}"))))
     except StoreError:
         return row
+
+
+def _with_statuses_left(document: Mapping[str, Any], directory: str) -> Mapping[str, Any]:
+    """Return a run.json with the exit statuses of its attempts."""
+    attempts = document.get("attempts")
+    earlier = attempts[-MAX_ATTEMPTS:] if isinstance(attempts, list) else []
+    attempts = [_with_status_left(each, directory) for each in earlier]
+    return {**_with_status_left(document, directory), "attempts": attempts}
+
+
+def _with_status_left(entry: Any, directory: str) -> dict[str, Any]:
+    fields = FieldReader(entry)
+    outcome = outcome_left(directory, fields.text("incarnation"), fields.text("reason"))
+    known = {} if outcome is None else {"phase": outcome.phase, "reason": outcome.reason, "message": outcome.message}
+    return {**fields.fields, **known}
 
 
 def _object(content: bytes) -> Mapping[str, Any]:

@@ -84,7 +84,7 @@ def series(
 
     Raises:
         ConfigurationError: The directory is not a path or URL that can be read, or `points` is less than 5.
-        MissingExtraError: `gs://` needs the extra `gcs`.
+        MissingExtraError: the bucket needs the extra `gcs`, `s3` or `azure`.
         StoreError: The files cannot be read.
 
     Example:

@@ -84,7 +84,7 @@ class LocalFirst:
             background.start_upload(self._place)
 
     def _start_spooling(self, problem: SinkUnavailable) -> Sink:
-        from mldiagnostics.spool.storage import report_spooling  # noqa: PLC0415 - imports stores only where one is used
+        from mldiagnostics.spool.destination import report_spooling  # noqa: PLC0415 - imports stores only where one is used
 
         spooled = self._make_spooled()
         try:

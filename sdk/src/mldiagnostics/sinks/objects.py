@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mldiagnostics.pipeline.sink import BatchPolicy
 from mldiagnostics.sinks.segments import Segments
 from mldiagnostics.spool.decisions import MAX_PROCESS_BYTES
-from mldiagnostics.spool.queue import UploadQueue, check_place
+from mldiagnostics.spool.queue import SpoolQueue, check_place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +45,7 @@ class ObjectJsonlSink:
         self._origin = origin
         self._object_bytes = object_bytes
         self._number = number
-        self._queue = UploadQueue(root, origin, max_waiting_bytes=max_waiting_bytes)
+        self._queue = SpoolQueue(root, origin, max_bytes=max_waiting_bytes)
         self._segments: Segments | None = None
 
     @property

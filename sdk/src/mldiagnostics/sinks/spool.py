@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.pipeline.gil import GilYielder
 from mldiagnostics.pipeline.records import decode, encode
-from mldiagnostics.pipeline.sink import BatchPolicy, Sink, SinkMaker, SinkRefused, SinkUnavailable, SpoolFull
-from mldiagnostics.spool.creation import create_directory
+from mldiagnostics.pipeline.sink import BatchPolicy, Sink, SinkMaker, SinkRefused, SinkUnavailable
+from mldiagnostics.spool.decisions import MAX_WAITING_BYTES
 from mldiagnostics.spool.directory import abandoned_directories
+from mldiagnostics.spool.queue import SpoolQueue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from mldiagnostics.identity.origin import Origin
     from mldiagnostics.pipeline.records import Record
     from mldiagnostics.spool.directory import SpoolDirectory
-
-MAX_WAITING_BYTES = 64 * 1024 * 1024
-"""Limit of the records that wait for a destination; further ones are dropped and counted."""
 
 _RETRY_S = 5.0
 
@@ -51,13 +49,12 @@ class SpooledSink:
     durable = True
 
     def __init__(self, maker: SinkMaker, destination: str, origin: Origin, *, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
         self._maker = maker
         self._destination = destination
-        self._origin = origin
+        self._queue = SpoolQueue(destination, origin, form="records", max_bytes=max_bytes)
         self._sink = maker.make(origin)
         self._open = False
-        self._spool: RecordSpool | None = None
+        self._waiting: WaitingRecords | None = None
 
     @property
     def batch_policy(self) -> BatchPolicy:
@@ -72,7 +69,7 @@ class SpooledSink:
 
     def write(self, batch: Sequence[Record]) -> None:
         """Write the batch, or spool it. Raises `SinkRefused` if the spool is full."""
-        if self._spool is None:
+        if self._waiting is None:
             try:
                 self._ensure_open()
                 self._sink.write(batch)
@@ -81,28 +78,26 @@ class SpooledSink:
                     f"spooling {self._maker.name}",
                     f"sink {self._maker.name}: unavailable, records wait on the local disk: {error}",
                 )
-                self._spool = RecordSpool(
-                    create_directory(self._destination, self._origin, form="records"), max_bytes=self._max_bytes
-                )
+                self._waiting = WaitingRecords(self._queue.files)
             else:
                 return
-        self._spool.append(batch)
+        self._queue.require_room()
+        self._waiting.append(batch)
 
     def flush(self) -> None:
         """Send spooled records, also those of ended processes, and flush the sink."""
         self._ensure_open()
-        if self._spool is not None:
-            self._spool.drain_into(self._sink)
-            self._spool.remove()
-            self._spool = None
+        if self._waiting is not None:
+            self._waiting.drain_into(self._sink)
+            self._queue.remove()
+            self._waiting = None
         for directory in abandoned_directories(self._destination, form="records"):
             self._deliver(directory)
         self._sink.flush()
 
     def close(self) -> None:
         """Close the sink; spooled records are left to the next process."""
-        if self._spool is not None:
-            self._spool.release()
+        self._queue.close()
         if self._open:
             self._sink.close()
 
@@ -113,37 +108,31 @@ class SpooledSink:
 
     def _deliver(self, directory: SpoolDirectory) -> None:
         """Deliver an ended process's records with that process as their origin."""
-        spool, sink = RecordSpool(directory, max_bytes=self._max_bytes), self._maker.make(directory.origin)
+        sink = self._maker.make(directory.origin)
         try:
             sink.open()
-            spool.drain_into(sink)
+            WaitingRecords(directory.files).drain_into(sink)
             sink.flush()
             sink.close()
         except SinkUnavailable:
-            spool.release()
+            directory.release()
             raise
-        spool.remove()
+        directory.remove()
 
 
-class RecordSpool:
+class WaitingRecords:
     """A file of records in a spool directory, sent in order."""
 
-    def __init__(self, directory: SpoolDirectory, *, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._directory = directory
-        self._path: Path = directory.files / "records.jsonl"
+    def __init__(self, files: Path) -> None:
+        self._path = files / "records.jsonl"
         self._sent_bytes = 0
 
     def append(self, batch: Sequence[Record]) -> None:
-        """Append a batch. Raises `SpoolFull`, or `SinkUnavailable` if the disk fails."""
+        """Append a batch. Raises `SinkUnavailable` if the disk fails."""
         lines = GilYielder().results(encode, batch)
         try:
             with self._path.open("ab") as file:
                 start = file.tell()
-                if start > self._max_bytes:
-                    raise SpoolFull(
-                        f"{self._path}: {self._max_bytes >> 20} MiB of records wait already; check their receiver"
-                    )
                 try:
                     file.write("".join(lines).encode())
                     file.flush()
@@ -164,14 +153,6 @@ class RecordSpool:
             except SinkRefused as error:
                 warn_once("refused-spool", f"{self._path}: the sink rejected {len(batch)} spooled records: {error}")
             self._sent_bytes = end
-
-    def remove(self) -> None:
-        """Delete the file after all records were delivered."""
-        self._directory.remove()
-
-    def release(self) -> None:
-        """Leave the waiting records to the next process."""
-        self._directory.release()
 
     def _batches(self, size: int) -> Iterator[tuple[list[Record], int]]:
         """Yield the batches not sent yet, each with the offset of its end."""

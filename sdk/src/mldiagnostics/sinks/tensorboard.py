@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.identity.origin import Origin
     from mldiagnostics.pipeline.records import Record
-    from mldiagnostics.spool.queue import UploadQueue
+    from mldiagnostics.spool.queue import SpoolQueue
 
 FLUSH_S = 60.0
 """Longest age of a record in an open file, in seconds."""
@@ -96,9 +96,9 @@ class ObjectTensorBoardSink:
     durable = True
 
     def __init__(self, root: str, folder: str, origin: Origin) -> None:
-        from mldiagnostics.spool.queue import UploadQueue  # noqa: PLC0415 - imports stores only where one is used
+        from mldiagnostics.spool.queue import SpoolQueue  # noqa: PLC0415 - imports stores only where one is used
 
-        self._queue: UploadQueue = UploadQueue(root, origin, part="tensorboard")
+        self._queue: SpoolQueue = SpoolQueue(root, origin, part="tensorboard")
         self._folder, self._origin = folder, origin
         self._file: EventFile | None = None
 

@@ -20,7 +20,10 @@ MAX_SPOOL_BYTES = 4 * 1024**3
 """Size limit of a user's whole spool; further records are dropped and counted."""
 
 MAX_PROCESS_BYTES = 256 * 1024**2
-"""Size limit of one process's records in the spool."""
+"""Size limit of one process's files of records in the spool."""
+
+MAX_WAITING_BYTES = 64 * 1024**2
+"""Size limit of the records that wait for a sink; further ones are dropped and counted."""
 
 MAX_AGE_S = 30 * 24 * 3600.0
 """How long the spool keeps files that no process uploads."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import io
-import re
-import threading
 from itertools import islice
 from typing import TYPE_CHECKING, cast
 
@@ -21,7 +19,6 @@ from google.cloud.storage.retry import DEFAULT_RETRY
 
 from mldiagnostics.errors import (
     AlreadyStored,
-    ConfigurationError,
     NoCredentials,
     NotStored,
     StoreError,
@@ -31,15 +28,16 @@ from mldiagnostics.errors import (
     StoreUnreachable,
 )
 from mldiagnostics.store.model import HEAD_BYTES, Entry, Stored, checked_key, checked_prefix
+from mldiagnostics.store.process_client import ProcessClient
 from mldiagnostics.store.source import UploadSource
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
     from typing import BinaryIO
 
+    from mldiagnostics.bucket_urls import BucketUrl
     from mldiagnostics.store.model import Condition, Data
 
-_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 _CHUNK_BYTES = 4 * 1024 * 1024  # of one request; also the memory that a transfer uses
 _CLIENT_ERRORS = (api.GoogleAPIError, auth.GoogleAuthError, media.InvalidResponse, media.DataCorruption, OSError)
 _INSUFFICIENT_STORAGE = 507
@@ -51,15 +49,13 @@ _DELETED_AT_ONCE = 1000
 class GcsStore:
     """A store below `prefix` of a bucket; credentials are looked up on first use."""
 
-    def __init__(self, bucket: str, prefix: str, *, timeout_s: float) -> None:
-        if not _BUCKET.fullmatch(bucket):
-            raise ConfigurationError(f"{bucket!r}: not a valid bucket name; write gs://bucket or gs://bucket/prefix")
-        self._bucket = bucket
-        self._prefix = checked_prefix(prefix)
+    def __init__(self, url: BucketUrl, *, timeout_s: float) -> None:
+        self._bucket = url.bucket
+        self._prefix = checked_prefix(url.prefix)
         # The last retry starts within the first third, then connects and waits for at most one third each.
         self._limits = {"timeout": timeout_s / 3, "retry": _retry(timeout_s / 3)}
-        self._lock = threading.Lock()
-        self._cached_client: storage.Client | None = None
+        # The project is not used; without it the client looks one up.
+        self._clients = ProcessClient(lambda: storage.Client(project="-"))
 
     def put(self, key: str, data: Data, *, replace: bool | Condition = False) -> Stored:
         """See `Store.put`; a precondition on the generation prevents overwriting."""
@@ -158,10 +154,7 @@ class GcsStore:
         return f"gs://{self._bucket}/{self._prefix}{checked_key(key) if key else ''}".rstrip("/")
 
     def _client(self) -> storage.Client:
-        with self._lock:
-            if self._cached_client is None:
-                self._cached_client = storage.Client(project="-")  # not used; without it the client looks one up
-            return self._cached_client
+        return self._clients.get()
 
     def _blob(self, key: str) -> storage.Blob:
         return self._client().bucket(self._bucket).blob(self._prefix + checked_key(key), chunk_size=_CHUNK_BYTES)

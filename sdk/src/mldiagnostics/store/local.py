@@ -7,14 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
-import re
 import secrets
 import stat
-from datetime import datetime, timezone
 from itertools import accumulate, islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import (
@@ -28,30 +24,25 @@ from mldiagnostics.errors import (
     StoreUnreachable,
 )
 from mldiagnostics.store.conditional import change_if
-from mldiagnostics.store.model import Entry, Stored, checked_key, checked_prefix
-from mldiagnostics.store.source import PIECE_BYTES, UploadSource
-from mldiagnostics.store.tree import remove_files
+from mldiagnostics.store.file_at import FileAt, create_file
+from mldiagnostics.store.model import PARTIAL, Stored, checked_key, checked_prefix, partial_name
+from mldiagnostics.store.placing import put_in_place
+from mldiagnostics.store.shared import split_shared
+from mldiagnostics.store.source import UploadSource
+from mldiagnostics.store.tree import ABSENT, files_below, folders_in, open_file, opened, remove_empty, remove_files
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
+    from pathlib import Path
     from typing import BinaryIO
 
-    from mldiagnostics.store.model import Condition, Data
-
-_PARTIAL = re.compile(r"\.mldiag-[0-9a-f]{16}\.partial")
-"""Names of files that are being written, or were when their process was killed."""
-
-_CREATE_TRIES = 100
-
-_ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
-"""Errors that mean that a key holds nothing; a shorter or longer key may exist."""
-
-_NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS}
+    from mldiagnostics.store.model import Condition, Data, Entry
 
 _ERRORS: dict[int | None, tuple[type[StoreError], str]] = {
     errno.ENOENT: (StoreNotFound, "create the directory or mount its volume"),
     errno.EEXIST: (StoreNotFound, "a file has the directory's name; remove it or mount the volume"),
     errno.ENOTDIR: (StoreNotFound, "a part of the path is a file; choose another path"),
+    errno.ELOOP: (StoreForbidden, "replace the symbolic link by a file or directory"),
     errno.EACCES: (StoreForbidden, "grant this user access"),
     errno.EPERM: (StoreForbidden, "grant this user access"),
     errno.EROFS: (StoreForbidden, "mount the volume writable or choose another path"),
@@ -75,6 +66,7 @@ class LocalStore:
 
     def __init__(self, root: Path, *, shown_as: str | None = None) -> None:
         self._root = root.absolute()
+        self._trusted, self._inside = split_shared(self._root)
         self._shown_as = str(self._root) if shown_as is None else shown_as
 
     def put(self, key: str, data: Data, *, replace: bool | Condition = False) -> Stored:
@@ -82,62 +74,66 @@ class LocalStore:
         path = self._path(key)
         shown = self._shown(path)
         source = UploadSource(data)
-        self._require_inside(path.parent)
-        with _partial_beside(path) as partial:
-            _write(partial, source, shown)
+        self._require_no_links(path.parent)
+        with _partial_beside(self._trusted, self._inner(key), shown) as (partial, final, file):
+            _fill(file, source, shown)
             with _errors_of(shown):
                 if replace is True:
-                    partial.replace(path)
-                elif not _put_in_place(partial, path, replace or _never, source):
+                    partial.replace(final)
+                elif not put_in_place(partial, final, replace or _never, source):
                     raise AlreadyStored(f"{shown}: already stored with other content, which was not changed")
         return Stored(key, source.bytes, source.sha256, str(path))
 
     def open(self, key: str) -> BinaryIO:
         """See `Store.open`."""
         path = self._path(key)
-        self._require_inside(path)
+        self._require_no_links(path)
         with self._errors_at(path):
             self._require_directory()
             try:
-                return open(path, "rb", opener=_open_at_once)
-            except _ABSENT as error:
+                return open(path, "rb", opener=lambda _path, _flags: open_file(self._trusted, self._inner(key)))
+            except ABSENT as error:
                 raise NotStored(f"{self._shown(path)}: no such file") from error
 
     def list(self, prefix: str = "") -> Iterator[Entry]:
         """See `Store.list`. Links are not listed and not followed."""
         start = checked_prefix(prefix)
-        self._require_inside(self._root / start)
+        self._require_no_links(self._root / start)
         with self._errors_at(self._root / start):
             self._require_directory()
-            yield from _files_below(self._root / start, start)
+            with contextlib.suppress(*ABSENT), opened(self._trusted, self._inner(start)) as directory:
+                yield from files_below(directory, start)
 
     def folders(self, prefix: str = "") -> Iterator[str]:
         """See `Store.folders`. Links are not listed."""
         start = self._root / checked_prefix(prefix)
-        self._require_inside(start)
+        self._require_no_links(start)
         with self._errors_at(start):
             self._require_directory()
             try:
-                with os.scandir(start) as entries:
-                    names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-            except _ABSENT:
+                with opened(self._trusted, self._inner(prefix)) as directory:
+                    names = folders_in(directory)
+            except ABSENT:
                 return
         yield from names
 
     def delete(self, key: str, *, only_if: Condition | None = None) -> bool:
         """See `Store.delete`. Directories that are empty then are removed too."""
         path = self._path(key)
-        self._require_inside(path.parent)
+        self._require_no_links(path.parent)
         with self._errors_at(path):
             self._require_directory()
+            folder, _, name = key.rpartition("/")
             try:
-                if only_if is None:
-                    path.unlink()
-                elif not change_if(path, only_if, path.unlink):
-                    return False
-            except _ABSENT:
+                with opened(self._trusted, self._inner(folder)) as directory:
+                    file = FileAt(directory, name)
+                    if only_if is None:
+                        file.unlink()
+                    elif not change_if(file, only_if, file.unlink):
+                        return False
+            except ABSENT:
                 return False
-        self._remove_empty(path.parent)
+        remove_empty(self._trusted, self._inner(folder), below=self._inside)
         return True
 
     def delete_all(self, prefix: str, *, keep: Container[str] = ()) -> int:
@@ -146,7 +142,8 @@ class LocalStore:
         with self._errors_at(directory):
             self._require_directory()
             try:
-                removed = remove_files(self._root, prefix, keep)
+                with opened(self._trusted, self._inner(prefix)) as top:
+                    removed = remove_files(top, prefix, keep)
             except FileNotFoundError:
                 return 0
             except OSError as error:
@@ -155,7 +152,7 @@ class LocalStore:
                         f"{self._shown(directory)}: not a directory without links in its path; nothing was deleted"
                     ) from error
                 raise
-        self._remove_empty(directory)
+        remove_empty(self._trusted, self._inner(prefix), below=self._inside)
         return removed
 
     def url(self, key: str = "") -> str:
@@ -164,9 +161,13 @@ class LocalStore:
 
     def _path(self, key: str) -> Path:
         path = self._root / checked_key(key)
-        if _PARTIAL.fullmatch(path.name):
+        if PARTIAL.fullmatch(path.name):
             raise ConfigurationError(f"{key!r}: not a valid key; this name is reserved for files being written")
         return path
+
+    def _inner(self, key: str) -> str:
+        """Return a key, or a prefix, below the directory that is trusted."""
+        return "/".join(filter(None, (self._inside, key)))
 
     def _shown(self, path: Path) -> str:
         """Return the path as messages show it."""
@@ -186,46 +187,39 @@ class LocalStore:
             if not stat.S_ISDIR(self._root.stat().st_mode):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
 
-    def _require_inside(self, path: Path) -> None:
-        """Raise `StoreForbidden` if links, perhaps of other users, lead out of the root."""
-        below = accumulate((str(self._root), *path.parts[len(self._root.parts) :]), os.path.join)
-        if not any(map(os.path.islink, islice(below, 1, None))):
-            return  # keys have no `..`
-        real, root = os.path.realpath(path), os.path.realpath(self._root)
-        if not Path(real).is_relative_to(root):
+    def _require_no_links(self, path: Path) -> None:
+        """Raise `StoreForbidden` if the path below the trusted directory has a link."""
+        below = accumulate((str(self._trusted), *path.parts[len(self._trusted.parts) :]), os.path.join)
+        if any(map(os.path.islink, islice(below, 1, None))):  # keys have no `..`
             raise StoreForbidden(
-                f"{self._shown(path)}: a symbolic link in this path leads out of the store; use another path, or "
-                "replace the link by a directory"
+                f"{self._shown(path)}: a part of this path is a symbolic link, which may lead to files of others; use "
+                "another path, or replace the link by a directory"
             )
-
-    def _remove_empty(self, directory: Path) -> None:
-        """Remove the directory and its parents below the root, as far as they are empty."""
-        with contextlib.suppress(OSError):
-            while directory != self._root:
-                directory.rmdir()
-                directory = directory.parent
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    """Open a file without blocking: another user may put a pipe in its place."""
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 @contextlib.contextmanager
-def _partial_beside(path: Path) -> Iterator[Path]:
-    """Yield a hidden name in the same directory, and delete its file at the end."""
-    partial = path.with_name(f".mldiag-{secrets.token_hex(8)}.partial")
+def _partial_beside(root: Path, key: str, shown: str) -> Iterator[tuple[FileAt, FileAt, BinaryIO]]:
+    """Yield a hidden file beside a key, the key's own name, and the hidden file open.
+
+    The hidden name is removed at the end.
+    """
+    directory, _, name = key.rpartition("/")
+    with _errors_of(shown):
+        partial, descriptor = create_file(root, directory, partial_name(secrets.token_hex(8)))
     try:
-        yield partial
+        with os.fdopen(descriptor, "wb") as file:
+            yield partial, FileAt(partial.directory, name), file
     finally:
         with contextlib.suppress(OSError):
             partial.unlink()
+        os.close(partial.directory)
 
 
-def _write(partial: Path, source: UploadSource, shown: str) -> None:
-    """Write the whole source; only errors of the file become `StoreError`s."""
-    with _errors_of(shown):
-        file = _create(partial)
+def _fill(file: BinaryIO, source: UploadSource, shown: str) -> None:
+    """Write the whole source and close the file.
+
+    Only errors of the file become `StoreError`s.
+    """
     try:
         for piece in source:
             with _errors_of(shown):
@@ -235,85 +229,8 @@ def _write(partial: Path, source: UploadSource, shown: str) -> None:
             file.close()
 
 
-def _create(partial: Path) -> BinaryIO:
-    """Create a file and its directory, which a delete may remove while it is empty."""
-    for _ in range(_CREATE_TRIES):
-        # `mkdir` raises both if the directory goes away meanwhile.
-        with contextlib.suppress(FileNotFoundError, FileExistsError):
-            partial.parent.mkdir(parents=True, exist_ok=True)
-            return partial.open("xb")
-    partial.parent.mkdir(parents=True, exist_ok=True)
-    return partial.open("xb")
-
-
 def _never(_head: bytes) -> bool:
     return False
-
-
-def _put_in_place(partial: Path, path: Path, accept: Condition, source: UploadSource) -> bool:
-    """Give the finished file its name, or the place of a file that is accepted.
-
-    Return false if a file with other content has the name.
-    """
-    while not _link_into_place(partial, path):
-        with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
-            return change_if(path, accept, lambda: partial.replace(path)) or _holds(path, source)
-    return True
-
-
-def _link_into_place(partial: Path, path: Path) -> bool:
-    """Give the finished file its name; false if that is taken. Atomic with hard links."""
-    try:
-        path.hardlink_to(partial)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        if error.errno not in _NO_HARD_LINKS:
-            raise
-        return _reserve_and_rename(partial, path)
-    return True
-
-
-def _reserve_and_rename(partial: Path, path: Path) -> bool:
-    """Replace hard links (FAT, many FUSE file systems): reserve the name, then rename."""
-    try:
-        path.touch(exist_ok=False)
-    except FileExistsError:
-        return False
-    try:
-        partial.replace(path)
-    except OSError:
-        path.unlink()
-        raise
-    return True
-
-
-def _holds(path: Path, source: UploadSource) -> bool:
-    """Return whether the file has the same content as the source."""
-    if path.stat().st_size != source.bytes:
-        return False
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(PIECE_BYTES):
-            digest.update(piece)
-    return digest.hexdigest() == source.sha256
-
-
-def _files_below(directory: Path, prefix: str) -> Iterator[Entry]:
-    """Yield files in the order of whole keys: a directory sorts as its name with `/`."""
-    try:
-        with os.scandir(directory) as listing:
-            entries = [(f"{e.name}/" if e.is_dir(follow_symlinks=False) else e.name, e) for e in listing]
-    except _ABSENT:
-        return
-    for name, entry in sorted(entries, key=lambda pair: os.fsencode(pair[0])):
-        if name.endswith("/"):
-            yield from _files_below(directory / entry.name, prefix + name)
-        elif entry.is_file(follow_symlinks=False) and not _PARTIAL.fullmatch(name):
-            with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
-                status = entry.stat(follow_symlinks=False)
-                modified = datetime.fromtimestamp(status.st_mtime, tz=timezone.utc)
-                yield Entry(prefix + name, status.st_size, modified)
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeAlias
@@ -23,6 +24,15 @@ HEAD_BYTES = 4096
 
 MAX_SEGMENT_BYTES = 255
 """The longest file name of common file systems, so that a key works on every store."""
+
+
+PARTIAL = re.compile(r"\.mldiag-[0-9a-f]{16}\.partial")
+"""Names of files that are being written, or were when their process was killed."""
+
+
+def partial_name(digits: str) -> str:
+    """Return the name of a file that is being written, from 16 hexadecimal digits."""
+    return f".mldiag-{digits}.partial"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +102,7 @@ class Store(Protocol):
         """
 
     def url(self, key: str = "") -> str:
-        """Return the local path or `gs://…` URL of a key, or of the store for ""."""
+        """Return the local path or URL of a key, or of the store for ""."""
 
 
 def checked_key(key: str) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.goodput.events.event import CheckpointEvent, Event, EventCode, SliceCounts
+from mldiagnostics.locations import is_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -64,6 +65,7 @@ _CAUSES = {
     "Preempted": "preemption",
     "Terminated": "signal",
     "Terminating": "signal",
+    "Interrupted": "signal",
     "UncaughtException": "exception",
     "UncaughtExceptionInThread": "exception",
     "ExitCode": "exit code",
@@ -191,7 +193,7 @@ def _checkpoint(code: EventCode, payload: Mapping[str, Any], logged: float | Non
             raise _InvalidPayload("bad duration")
         start_us = _moment(start) if start is not None else _moment(logged) - length
         directory = payload.get("directory")
-        tier = "" if not isinstance(directory, str) else "persistent" if directory.startswith("gs://") else "local"
+        tier = "" if not isinstance(directory, str) else "persistent" if is_bucket(directory) else "local"
         events.append((start_us, code, CheckpointEvent(start_us + length, _checkpoint_step(payload.get("step")), tier)))
     if payload.get("reached_preemption") is True:
         times = [payload.get("preemption_received_at"), start, logged]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from mldiagnostics.goodput.location import CLOUD_LOGGING, log_places
 from mldiagnostics.goodput.written_logs import written_log
 from mldiagnostics.lifecycle.current_run import current as current_run
+from mldiagnostics.locations import is_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -79,19 +80,20 @@ def known_places(job_name: str, logger_name: str, log: str | os.PathLike[str] | 
     )
 
 
-def absolute(place: str) -> str:
-    """Return an absolute path, and a URL unchanged."""
+def absolute(place: str, directory: str = "") -> str:
+    """Return an absolute path, from the working directory or another, or a URL."""
     if "://" in place or place.startswith(CLOUD_LOGGING):
         return place
-    return os.path.abspath(os.path.expanduser(place))  # noqa: PTH100, PTH111 - the result is a string
+    path = os.path.join(directory, os.path.expanduser(place))  # noqa: PTH111, PTH118 - the result is a string
+    return os.path.abspath(path)  # noqa: PTH100 - the same
 
 
 def open_log(url: str | os.PathLike[str], *, job_name: str | None = None, retention: timedelta | None = None) -> Log:
     """Return the reader of a log; it opens nothing before its first read.
 
     Args:
-        url: A path, `file:///…`, `gs://…` or `cloud-logging:…`: the directory of a log or of a run, or a file of JSON
-            lines, such as a cache of ml-goodput-measurement.
+        url: A path, `file:///…`, the URL of a bucket or `cloud-logging:…`: the directory of a log or of a run, or a
+            file of JSON lines, such as a cache of ml-goodput-measurement.
         job_name: The job whose events are read; None reads all.
         retention: How far back a log of Cloud Logging is read at first; None reads all of it.
 
@@ -104,7 +106,7 @@ def open_log(url: str | os.PathLike[str], *, job_name: str | None = None, retent
         from mldiagnostics.goodput.log.cloud_logging import CloudLoggingLog  # noqa: PLC0415 - only such logs need it
 
         return CloudLoggingLog(place, retention=retention)
-    if place.startswith("gs://"):
+    if is_bucket(place):
         from mldiagnostics.goodput.log.stored import StoredLog  # noqa: PLC0415 - only such logs need it
 
         return StoredLog(place, job_name=job_name)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 import time
 from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mldiagnostics.store.shared import Reader
 
 SUFFIX = ".jsonl"
 
@@ -18,8 +22,9 @@ _TRUSTED_NS = 10_000_000_000
 class LogFolder:
     """The sorted paths of the JSON lines files in one directory."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, reader: Reader) -> None:
         self._path = path
+        self._reader = reader
         self._paths: list[str] = []
         self._changed = -1
         self._listed = 0
@@ -28,7 +33,7 @@ class LogFolder:
 
     def paths(self) -> list[str]:
         """Return the paths. Raises `OSError` as `os.listdir`."""
-        changed = os.stat(self._path).st_mtime_ns  # noqa: PTH116 - strings are faster than paths
+        changed = self._reader.status(self._path).st_mtime_ns
         now = time.monotonic_ns()
         if changed != self._changed or now - self._listed > _TRUSTED_NS:
             self._list()
@@ -37,8 +42,9 @@ class LogFolder:
         return self._paths
 
     def _list(self) -> None:
-        names = sorted(name for name in os.listdir(self._path) if name.endswith(SUFFIX))  # noqa: PTH208 - as above
-        self._paths = [os.path.join(self._path, name) for name in names]  # noqa: PTH118 - as above
+        with self._reader.scan(self._path) as entries:
+            names = sorted(entry.name for entry in entries if entry.name.endswith(SUFFIX))
+        self._paths = [os.path.join(self._path, name) for name in names]  # noqa: PTH118 - strings are faster than paths
         self.followed = frozenset(
             path for path, following in pairwise(self._paths) if path.rpartition("-")[0] == following.rpartition("-")[0]
         )

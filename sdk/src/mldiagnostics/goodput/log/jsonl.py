@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError, LogMissing, LogUnreadable
-from mldiagnostics.goodput.log.blocks import whole_lines
+from mldiagnostics.goodput.log.blocks import ReadPosition
 from mldiagnostics.goodput.log.folder import SUFFIX, LogFolder
 from mldiagnostics.goodput.log.lines import LineParser
 from mldiagnostics.layout import RECORDS_DIR, RUN_RECORD
 from mldiagnostics.locations import local_path
 from mldiagnostics.sinks.jsonl import LOCAL_SEGMENT_BYTES
+from mldiagnostics.store.shared import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,17 +26,12 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.log.lines import LoggedPayload
 
 
-_TAIL_BYTES = 64
-
-
 @dataclass(slots=True)
-class _FilePosition:
-    """The position in a file; `size` is its size at the last read."""
+class _LogFile:
+    """A file of the log; `size` is its size at the last read."""
 
     lines: LineParser
-    offset: int = 0
-    tail: bytes = b""
-    """Text before the offset: another file at this path has another one there."""
+    position: ReadPosition = field(default_factory=ReadPosition)
     size: int = -1
     over: bool = False
     """Whether the file is full, followed by another one and completely read; it is not read again."""
@@ -52,12 +47,14 @@ class LocalLog:
         path = local_path(place)
         if path is None:
             raise ConfigurationError(
-                f"log: {place!r} is not a goodput log; give a path, file:///…, gs://bucket/… or cloud-logging:…"
+                f"log: {place!r} is not a goodput log; give a path, file:///…, gs://…, s3://…, az://… or "
+                "cloud-logging:…"
             )
         self._path: Path = path
-        self._folders = (LogFolder(str(path / RECORDS_DIR)), LogFolder(str(path)))
+        self._reader = Reader(str(path))
+        self._folders = (LogFolder(str(path / RECORDS_DIR), self._reader), LogFolder(str(path), self._reader))
         self._job_name = job_name
-        self._files: dict[str, _FilePosition] = {}
+        self._files: dict[str, _LogFile] = {}
         self.jobs: set[str] = set()
 
     @property
@@ -90,7 +87,8 @@ class LocalLog:
     def position(self) -> dict[str, object]:
         """See `Log.position`."""
         return {
-            path: [file.offset, file.tail.hex(), file.lines.rank, file.lines.run] for path, file in self._files.items()
+            path: [file.position.offset, file.position.tail.hex(), file.lines.rank, file.lines.run]
+            for path, file in self._files.items()
         }
 
     def resume(self, position: dict[str, object]) -> None:
@@ -98,8 +96,8 @@ class LocalLog:
         files = {}
         for path, value in position.items():
             match value:
-                case [int(offset), str(tail), int(rank), str(run)] if _has_tail(path, offset, tail):
-                    files[path] = _FilePosition(self._lines(rank, run), offset, bytes.fromhex(tail))
+                case [int(offset), str(tail), int(rank), str(run)] if _has_tail(path, offset, tail, self._reader):
+                    files[path] = _LogFile(self._lines(rank, run), ReadPosition(offset, tail=bytes.fromhex(tail)))
                 case _:
                     raise ValueError(f"{path}: {value!r} is not a position of this file; it may be a new one")
         self._files = files
@@ -108,24 +106,24 @@ class LocalLog:
         for lines, block in self._new_blocks(self._files):
             lines.feed(block, history)
 
-    def _new_blocks(self, files: dict[str, _FilePosition]) -> Iterator[tuple[LineParser, bytes]]:
+    def _new_blocks(self, files: dict[str, _LogFile]) -> Iterator[tuple[LineParser, bytes]]:
         """Yield the whole lines after the positions in `files`, the oldest files first."""
         try:
             folder, sizes = self._sizes(files)
             for path, size in sizes:
                 file = files.get(path)
                 if file is None:
-                    file = files[path] = _FilePosition(self._lines())
+                    file = files[path] = _LogFile(self._lines())
                 if size != file.size:
-                    if size < file.offset:
-                        file.offset, file.tail = 0, b""
-                    yield from _blocks_of(path, file)
+                    if size < file.position.offset:
+                        file.position = ReadPosition()
+                    yield from _blocks_of(path, file, self._reader)
                     file.size = size
-                file.over = path in folder.followed and size == file.offset >= LOCAL_SEGMENT_BYTES
+                file.over = path in folder.followed and size == file.position.offset >= LOCAL_SEGMENT_BYTES
         except OSError as error:
             raise LogUnreadable(f"{self._path}: cannot read the goodput log: {error}") from error
 
-    def _sizes(self, files: dict[str, _FilePosition]) -> tuple[LogFolder, list[tuple[str, int]]]:
+    def _sizes(self, files: dict[str, _LogFile]) -> tuple[LogFolder, list[tuple[str, int]]]:
         """Return the files that can have new lines, with their sizes.
 
         Raises `LogMissing` without files, `OSError` if that is unknown.
@@ -138,7 +136,7 @@ class LocalLog:
             except NotADirectoryError:
                 paths = [str(self._path)]
             open_ones = [path for path in paths if path not in files or not files[path].over]
-            sizes = sorted(_files(open_ones))
+            sizes = sorted(_files(open_ones, self._reader))
             if sizes or len(open_ones) < len(paths):
                 return folder, [(path, size) for _, path, size in sizes]
         below = "".join(f"; {folder} has one" for folder in _logs_below(self._path))
@@ -160,7 +158,7 @@ def _logs_below(root: Path, most: int = 3) -> Iterator[Path]:
     return (folder.parent for folder in islice(folders, most))
 
 
-def _has_tail(path: str, offset: int, tail: str) -> bool:
+def _has_tail(path: str, offset: int, tail: str, reader: Reader) -> bool:
     """Return whether a text, in hexadecimal, ends at an offset of a file.
 
     Only the beginning of the file has an empty one before it.
@@ -169,28 +167,28 @@ def _has_tail(path: str, offset: int, tail: str) -> bool:
     if not 0 <= size <= offset or bool(size) != bool(offset):
         return False
     try:
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - as below
-            file.seek(offset - size)
-            return file.read(size).hex() == tail
+        with open(path, "rb", buffering=0, opener=reader.opener) as file:
+            return ReadPosition(offset, tail=bytes.fromhex(tail)).is_in(file)
     except OSError:
         return False
 
 
-def _files(paths: Iterable[str]) -> Iterator[tuple[int, str, int]]:
+def _files(paths: Iterable[str], reader: Reader) -> Iterator[tuple[int, str, int]]:
     """Yield modification time, path and size of regular files."""
     for path in paths:
         try:
-            status = os.stat(path)  # noqa: PTH116 - strings are faster than paths
+            status = reader.status(path)
         except (FileNotFoundError, NotADirectoryError):
             continue
         if stat.S_ISREG(status.st_mode):
             yield status.st_mtime_ns, path, status.st_size
 
 
-def _blocks_of(path: str, file: _FilePosition) -> Iterator[tuple[LineParser, bytes]]:
-    with suppress(FileNotFoundError), open(path, "rb", buffering=0) as opened:  # noqa: PTH123 - strings are faster
-        opened.seek(file.offset)
-        start = file.offset
-        for block, end in whole_lines(opened):
+def _blocks_of(path: str, file: _LogFile, reader: Reader) -> Iterator[tuple[LineParser, bytes]]:
+    with (
+        suppress(FileNotFoundError),
+        open(path, "rb", buffering=0, opener=reader.opener) as opened,
+    ):
+        for block, end in file.position.new_lines(opened):
             yield file.lines, block
-            file.offset, file.tail = start + end, block[-_TAIL_BYTES:]
+            file.position.move(block, end)

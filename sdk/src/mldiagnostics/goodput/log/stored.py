@@ -22,7 +22,7 @@ _SUFFIX = ".jsonl"
 
 
 class StoredLog:
-    """The log at a `gs://` URL: the objects in its `records`, or one object.
+    """The log at the URL of a bucket: the objects in its `records`, or one object.
 
     Objects never change, so each is read once.
     """

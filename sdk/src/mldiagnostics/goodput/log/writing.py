@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,8 @@ from mldiagnostics.identity.resolve import locate
 from mldiagnostics.pipeline.recorder import RecordPipeline
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mldiagnostics.lifecycle.current_run import CurrentRun
     from mldiagnostics.pipeline.buffer import Buffer
     from mldiagnostics.pipeline.sink import SinkMaker
@@ -23,11 +24,11 @@ _LASTING = frozenset({"injected", "workload-id"})
 
 
 def open_pipeline(
-    url: str, *, job_name: str, logger_name: str, run: CurrentRun | None, buffer: Buffer
+    url: str, *, job_name: str, logger_name: str, run: CurrentRun | None, buffer: Buffer, env: Mapping[str, str]
 ) -> RecordPipeline:
     """Open a log for writing. Raises `ConfigurationError` and `MissingExtraError`."""
     maker = with_pointer(_maker(url), job_name, logger_name, url)
-    return RecordPipeline(_origin(job_name, url, run), [maker], buffer=buffer, lasting=True)
+    return RecordPipeline(_origin(job_name, url, run, env), [maker], buffer=buffer, lasting=True)
 
 
 def _maker(url: str) -> SinkMaker:
@@ -40,8 +41,8 @@ def _maker(url: str) -> SinkMaker:
     return jsonl.log_maker(url)
 
 
-def _origin(job_name: str, url: str, run: CurrentRun | None) -> Origin:
-    resolved = locate(detect(dict(os.environ)), name=job_name)
+def _origin(job_name: str, url: str, run: CurrentRun | None, env: Mapping[str, str]) -> Origin:
+    resolved = locate(detect(env), name=job_name)
     identity = resolved.identity
     lasting_id = identity.run_id if identity is not None and identity.source in _LASTING else ""
     own = Origin.here(resolved, run_id=lasting_id, name=job_name, storage=url)

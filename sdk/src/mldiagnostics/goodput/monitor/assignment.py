@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.goodput.location import CACHE_DIR
 from mldiagnostics.goodput.queries.arguments import retention as parse_retention
-from mldiagnostics.locations import absolute_location
+from mldiagnostics.locations import absolute_location, is_bucket
 from mldiagnostics.sink_urls import split_sinks
 
 if TYPE_CHECKING:
@@ -20,7 +20,18 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.google_cloud import GCPOptions
 
-__all__ = ["CACHE_DIR", "COPY_INTERVAL", "DEVIATION", "EXPORTS", "GOODPUT", "ROLLING", "Assignment", "assign", "line"]
+__all__ = [
+    "CACHE_DIR",
+    "COPY_INTERVAL",
+    "DEVIATION",
+    "EXPORTS",
+    "GOODPUT",
+    "INTERVAL",
+    "ROLLING",
+    "Assignment",
+    "assign",
+    "line",
+]
 
 EXPORTS = "MLDIAG_GOODPUT_EXPORTS"
 COPY_INTERVAL = "ML_GOODPUT_GCS_SYNC_INTERVAL_SECONDS"
@@ -28,7 +39,8 @@ COPY_INTERVAL = "ML_GOODPUT_GCS_SYNC_INTERVAL_SECONDS"
 GOODPUT = "goodput"
 DEVIATION = "step deviation"
 ROLLING = "rolling windows"
-"""Names of the three uploaders, as in messages."""
+INTERVAL = "goodput interval"
+"""Names of the four uploaders, as in messages."""
 
 _FOLDER = "goodput"
 """Directory of the copies below TensorBoard's directory, the same as for its curves."""
@@ -110,7 +122,7 @@ def assign(
         ideal_step_time_s=ideal_step_time_s and _seconds("configured_ideal_step_time", ideal_step_time_s),
         retention_s=None if period is None else period.total_seconds(),
         cache_dir=os.environ.get(CACHE_DIR) or os.fspath(cache_dir),
-        copies=f"{curves.rstrip('/')}/{_FOLDER}" if curves.startswith("gs://") else "",
+        copies=f"{curves.rstrip('/')}/{_FOLDER}" if is_bucket(curves) else "",
         copy_interval_s=_copy_interval_s(copy_interval_s),
         flush_s=flush_s and _seconds("final_flush_timeout_seconds", flush_s),
         gcp={} if gcp is None else asdict(gcp),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.goodput.exports.observe import observe, observe_steps, observe_windows
-from mldiagnostics.goodput.monitor.assignment import DEVIATION, GOODPUT, ROLLING
+from mldiagnostics.goodput.monitor.assignment import DEVIATION, GOODPUT, INTERVAL, ROLLING
 from mldiagnostics.goodput.monitor.schedule import UploadSchedule
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Worker:
         self._exports = exports
         self._reply = reply
         self._schedules: dict[str, UploadSchedule] = {}
-        self._windows: list[int] = []
+        self._windows: dict[str, list[int]] = {}
         self._exported: StepTimes | None = None
         ideal_s = assignment.ideal_step_time_s
         self._ideal = None if ideal_s is None else round(ideal_s * 1e6)
@@ -76,7 +76,8 @@ class Worker:
     def _start(self, name: str, windows: list[int]) -> None:
         interval_s = self._assignment.deviation_interval_s if name == DEVIATION else self._assignment.interval_s
         self._schedules[name] = UploadSchedule(interval_s, time.monotonic())
-        self._windows = windows or self._windows
+        if windows:
+            self._windows[name] = windows
 
     def _stop(self, names: Iterable[str], *, flush: bool, timeout_s: float) -> bool:
         end = time.monotonic() + timeout_s - _MARGIN_S
@@ -118,8 +119,9 @@ class Worker:
             self._exports.write(observe(view, now, ideal=self._ideal, slices=self._assignment.slices))
             if self._exports.wants_reports:
                 self._exports.report(now, self._report(view, now))
-        elif name == ROLLING:
-            self._exports.write(observe_windows(view, now, self._windows, slices=self._assignment.slices))
+        elif name in {ROLLING, INTERVAL}:
+            windows_s = self._windows.get(name, [])
+            self._exports.write(observe_windows(view, now, windows_s, slices=self._assignment.slices))
         else:
             exported = self._reading.exported_steps if self._exported is None else self._exported
             self._exports.write(observe_steps(view, now, exported=exported, ideal=self._ideal))
@@ -131,7 +133,7 @@ class Worker:
         report = make_report(
             view,
             now=now,
-            windows_s=self._windows,
+            windows_s=sorted({window_s for windows_s in self._windows.values() for window_s in windows_s}),
             ideal_step_time_s=self._assignment.ideal_step_time_s,
             name=self._assignment.job,
             job=self._assignment.job,

@@ -10,6 +10,8 @@ from collections import defaultdict
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mldiagnostics.locations import is_bucket
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -42,7 +44,7 @@ def operations(entries: Iterable[Mapping[str, Any]], timing: OperationTiming) ->
     """Return entries by operation: those of one step and place that overlap in time."""
     places: dict[tuple[object, bool], list[Mapping[str, Any]]] = defaultdict(list)
     for entry in entries:
-        places[str(entry.get("step")), str(entry.get("directory")).startswith("gs://")].append(entry)
+        places[str(entry.get("step")), is_bucket(str(entry.get("directory")))].append(entry)
     return [operation for place in places.values() for operation in _overlapping(place, timing)]
 
 

@@ -19,7 +19,13 @@ class CallbackWriter:
     def __init__(self, writer: Any) -> None:
         self._writer = writer
 
-    def write(self, make_payload: PayloadMaker, moment: object = None, step: object = None) -> None:
+    def write(
+        self,
+        make_payload: PayloadMaker,
+        moment: object = None,
+        step: object = None,
+        steady_s: float | None = None,  # noqa: ARG002 - for logs that record steps of the clock
+    ) -> None:
         """See `EventWriter.write`."""
         t = posix_seconds(moment)
         if t is None:

@@ -6,6 +6,7 @@ A call appends a tuple to a buffer; other threads make and write the payloads. N
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mldiagnostics.goodput.events.payloads import entry_maker, payload_maker, short_text, text
@@ -16,7 +17,7 @@ from mldiagnostics.goodput.recording.spans import Span
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from mldiagnostics.goodput.recording.log_writer import EventWriter
@@ -25,6 +26,10 @@ __all__ = ["GoodputRecorder"]
 
 Moment: TypeAlias = "datetime | float | None"
 """A datetime, POSIX seconds, or now."""
+
+
+def _leave_out(_step: int, _steady_s: float) -> None:
+    """Record no start of a step: the recorder is off."""
 
 
 class GoodputRecorder:
@@ -74,11 +79,15 @@ class GoodputRecorder:
             self._writer = CallbackWriter(cloud_logger)
         elif logging_enabled:
             self._writer = LogWriter(self.job_name, self.logger_name, log)
-        if logging_enabled:
+        if self._writer is not None:
             self._step_start = payload_maker(self.job_name, "step_start_time", step_key="step_count", needs_step=True)
             self._step_end = payload_maker(self.job_name, "step_end_time", step_key="step_count", needs_step=True)
             self._load_start = payload_maker(self.job_name, "data_loading_start_time")
             self._load_end = payload_maker(self.job_name, "data_loading_end_time")
+        start: Callable[[int, float], None] = _leave_out
+        if self._writer is not None:
+            start = partial(self._writer.write, self._step_start, None)
+        self.start_step = start  # for MLRun.step: a step that starts now, and a reading of `clock.steady`
 
     def record_job_start_time(self, start_time: Moment = None) -> None:
         """Record that the job starts, or starts again."""

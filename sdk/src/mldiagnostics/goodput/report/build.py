@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.goodput.buckets import BadputType
 from mldiagnostics.goodput.report import figures, hang, reliability
-from mldiagnostics.goodput.report.cluster_record import NOTHING_RECORDED, ClusterRecord, explained
+from mldiagnostics.goodput.report.cluster_record import NOTHING_RECORDED, ClusterRecord
 from mldiagnostics.goodput.report.model import AttemptReport, DisruptionReport, GoodputReport, Hang, TimeBreakdown
 
 if TYPE_CHECKING:
@@ -65,14 +65,12 @@ def make_report(
             f"created={created / 1e6}: {late_s} s after the start of {name or 'the job'} at {whole.start / 1e6}; "
             "give an earlier time"
         )
-    if created is None and cluster.created is not None and cluster.created <= whole.start:
-        created = cluster.created
-    disruptions, attempts = explained(view.disruptions(now), cluster), view.attempts(now)
+    losses = figures.reliability_of(view, now, cluster, created=created, devices=devices)
+    disruptions, attempts = losses.disruptions, view.attempts(now)
     causes = {each.restarted: each.cause for each in disruptions}
     resumed = disruptions[-1].restarted if disruptions else whole.start
     efficiencies = view.slices(now, whole.start, whole.end)
     cumulative = breakdown(view.account(now, exclude=exclude) if exclude else whole)
-    failures = figures.failures(whole, disruptions, devices)
     times = view.step_times(now)
     return GoodputReport(
         name=name,
@@ -92,10 +90,10 @@ def make_report(
         ),
         attempts=tuple(_attempt(view, now, attempt, exclude, causes) for attempt in attempts),
         disruptions=tuple(map(_disruption, disruptions)),
-        ettr=reliability.ettr(whole.productive, whole.end - whole.start),
-        failures=failures,
+        ettr=losses.ettr,
+        failures=losses.failures,
         lost_work=figures.lost_work(disruptions, devices),
-        checkpoints=figures.checkpoints(view.spans(now, SAVING), failures.mttf_s),
+        checkpoints=figures.checkpoints(view.spans(now, SAVING), losses.failures.mttf_s),
         steps=figures.steps(
             times,
             ideal_step_time_s if ideal_step_time_s is not None else _seconds(view.ideal_step_time(now)),
@@ -105,7 +103,7 @@ def make_report(
         hang=_hang(view, now, times, attempts, disruptions),
         stepping_slice_efficiency=efficiencies and efficiencies[0],
         available_slice_efficiency=efficiencies and efficiencies[1],
-        queueing=None if created is None else figures.queueing(created, whole, disruptions),
+        queueing=losses.queueing,
         ignored=dict(sorted(view.ignored.items())),
         start_up_s=cluster.start_up_s,
     )

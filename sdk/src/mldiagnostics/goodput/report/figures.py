@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from mldiagnostics.goodput.report import reliability
+from mldiagnostics.goodput.report.cluster_record import explained
 from mldiagnostics.goodput.report.model import (
     CheckpointStats,
     FailureStats,
@@ -22,11 +24,56 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from mldiagnostics.goodput.account import Account, Attempt, Disruption, StepTimes
+    from mldiagnostics.goodput.report.cluster_record import ClusterRecord
+    from mldiagnostics.goodput.report.view import RunView
 
-__all__ = ["checkpoints", "failures", "lost_work", "mean_recovery", "queueing", "steps"]
+__all__ = ["Reliability", "checkpoints", "lost_work", "mean_recovery", "queueing", "reliability_of", "steps"]
 
 PLANNED = frozenset({"scale_up", "suspended"})
 """Causes of disruptions that do not count as failures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """Disruptions of a run, with the figures that follow from them."""
+
+    disruptions: list[Disruption]
+    failures: FailureStats
+    queueing: Queueing | None
+    """None if the creation of the job is not known."""
+    ettr: float | None
+    """Productive share of the time since the start of the job."""
+
+    @property
+    def ettr_with_queueing(self) -> float | None:
+        """Productive share since the creation of the job, if known, else since its start."""
+        return self.ettr if self.queueing is None else self.queueing.ettr
+
+
+def reliability_of(
+    view: RunView, now: int, cluster: ClusterRecord, *, created: int | None = None, devices: float | None = None
+) -> Reliability:
+    """Return the figures of a run as of `now`, in microseconds.
+
+    The report of a run and the status of its MLRun have these.
+
+    Args:
+        view: the run.
+        now: microseconds of POSIX time.
+        cluster: start-up and causes that the cluster shows.
+        created: creation of the job; by default that of the cluster, unless it is after the start.
+        devices: number of devices of all workers together.
+    """
+    whole = view.account(now)
+    if created is None and cluster.created is not None and cluster.created <= whole.start:
+        created = cluster.created
+    disruptions = explained(view.disruptions(now), cluster)
+    return Reliability(
+        disruptions=disruptions,
+        failures=failures(whole, disruptions, devices),
+        queueing=None if created is None else queueing(created, whole, disruptions),
+        ettr=reliability.ettr(whole.productive, whole.end - whole.start),
+    )
 
 
 def mean_recovery(recoveries: Sequence[Disruption]) -> RecoveryPhases:
