@@ -36,6 +36,12 @@ CONTROL_PLANE_CA_ANNOTATION: Final = f"{GROUP}/control-plane-ca"
 """On pods: the certificates of the control plane in PEM; a volume mounts them as a file."""
 REQUESTED_BY_ANNOTATION: Final = f"{GROUP}/requested-by"
 """On captures: the user for whom the web view made the object, with an account of its own."""
+SCHEDULE_LABEL: Final = f"{GROUP}/schedule"
+"""On captures: the uid of the MLDiagnosticsSchedule that made them."""
+TRIGGER_LABEL: Final = f"{GROUP}/trigger"
+"""On captures of a schedule: the trigger that fired, or `Slot`."""
+CAPTURE_REASON_ANNOTATION: Final = f"{GROUP}/capture-reason"
+"""On captures of a schedule: the slot, or the trigger with its numbers."""
 PROFILER_PORTS_ANNOTATION: Final = f"{GROUP}/profiler-ports"
 """On pods: comma-separated profiler ports, one for each rank in the pod, by local rank."""
 PROFILER_PORT_PREFIX: Final = "mldiag-prof"
@@ -91,6 +97,25 @@ class RunConditionType(StrEnum):
     REPORTING = "Reporting"
     PROFILABLE = "Profilable"
     COMPLETE = "Complete"
+
+
+class ScheduleConditionType(StrEnum):
+    """Condition types of a schedule."""
+
+    READY = "Ready"
+    BUDGET_AVAILABLE = "BudgetAvailable"
+
+
+class ScheduleReason(StrEnum):
+    """Reasons of the conditions of a schedule, beside those of budgets."""
+
+    SCHEDULED = "Scheduled"
+    SUSPENDED = "Suspended"
+    INVALID = "InvalidSchedule"
+    NEVER_DUE = "NeverDue"
+    TOO_MANY_SCHEDULES = "TooManySchedules"
+    CAPTURE_REJECTED = "CaptureRejected"
+    AVAILABLE = "Available"
 
 
 class RefusalReason(StrEnum):

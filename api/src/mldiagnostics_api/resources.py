@@ -34,4 +34,5 @@ class Resource:
 
 
 CONNECTIONS: Final = Resource(kind="MLDiagnosticsConnection", plural="mldiagnosticsconnections", short_names=("mldc",))
+SCHEDULES: Final = Resource(kind="MLDiagnosticsSchedule", plural="mldiagnosticsschedules", short_names=("mlds",))
 RUNS: Final = Resource(kind="MLRun", plural="mlruns", short_names=("mlr",))

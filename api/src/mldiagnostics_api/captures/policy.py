@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from mldiagnostics.capture.model import MAX_TRACE_BYTES
+from mldiagnostics.locations import BUCKET_SCHEMES
 
 from mldiagnostics_api.captures.location import OWN_NAMESPACE, Location, Medium
 from mldiagnostics_api.formats import enumerated
@@ -15,7 +16,7 @@ from mldiagnostics_api.ranges import Ranges
 ANY_NAMESPACE: Final = "*"
 OPERATOR_VOLUME: Final = Location(Medium.VOLUME, "")
 OWN_DIRECTORY: Final = Location(Medium.VOLUME, "", (OWN_NAMESPACE,))
-EVERY_BUCKET: Final = Location(Medium.BUCKET, "")
+EVERY_BUCKET: Final = tuple(Location(Medium.BUCKET, f"{scheme}://") for scheme in BUCKET_SCHEMES)
 MAX_DURATION_MS: Final = 3_600_000
 
 Prefixes = Mapping[str, tuple[Location, ...]]
@@ -51,6 +52,12 @@ class Policy:
     max_trace_bytes: int = MAX_TRACE_BYTES
     diagnoses: bool = True
     """Whether captures that do not say it are diagnosed."""
+    automatic_captures_per_run: int = 48
+    """Automatic captures of one run in any 24 hours, by all schedules of its namespace."""
+    automatic_captures_per_namespace: int = 200
+    automatic_bytes_per_namespace: int | None = 100 * 2**30
+    """Bytes of the automatic captures of a namespace in any 24 hours."""
+    schedules_per_namespace: int = 100
     ttl_s: int | None = None
     """Seconds after which finished captures are deleted by default; None keeps them."""
 
@@ -102,7 +109,7 @@ class Policy:
         """Return the prefixes that the namespace may use."""
         listed = (*self.allowed_storage.get(ANY_NAMESPACE, ()), *self.allowed_storage.get(namespace, ()))
         own = (prefix.of_namespace(namespace) for prefix in listed)
-        return tuple(dict.fromkeys(own if self.strict_tenancy else (*own, EVERY_BUCKET)))
+        return tuple(dict.fromkeys(own if self.strict_tenancy else (*own, *EVERY_BUCKET)))
 
     def may_capture(self, *, object_namespace: str, pod_namespace: str) -> bool:
         """Return whether an object may capture pods of a namespace; its own is allowed."""
@@ -170,6 +177,13 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
     "capturesTotal": ("captures_total", _positive),
     "waitingPerNamespace": ("waiting_per_namespace", _positive),
     "maxTraceBytes": ("max_trace_bytes", _positive),
+    "automaticCapturesPerRun": ("automatic_captures_per_run", _positive),
+    "automaticCapturesPerNamespace": ("automatic_captures_per_namespace", _positive),
+    "automaticBytesPerNamespace": (
+        "automatic_bytes_per_namespace",
+        lambda value: None if value is None else _positive(value),
+    ),
+    "schedulesPerNamespace": ("schedules_per_namespace", _positive),
     "diagnosis": ("diagnoses", _automatic),
     "ttlSecondsAfterFinished": ("ttl_s", lambda value: None if value is None else _positive(value)),
 }

@@ -219,7 +219,7 @@ def _delivery(
             raise _RefusalError(
                 RefusalReason.DELIVERY_IMPOSSIBLE,
                 f"delivery Workload: cannot write to '{location}' on the operator's volume; "
-                "use gs:// or a path in the pod",
+                "use a bucket or a path in the pod",
             )
         return Delivery.OPERATOR
     # Auto lets an old server write to the bucket with the pod's permissions.

@@ -1,7 +1,7 @@
 """Evidence of disruptions, read from pods and their containers."""
 
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any, Final
@@ -52,19 +52,25 @@ _CANNOT_START: Final = frozenset(
 )
 
 
-def pod_evidence(pod: Object) -> Evidence | None:
-    """Return why a pod ended or does not start; None if it shows no cause.
+def pod_evidence(pod: Object) -> Sequence[Evidence]:
+    """Return why a pod and its containers ended or do not start.
 
-    The first of these counts, because each leads to the next: a failure of a container, a disruption by the cluster, a
-    deletion. Containers that end after a disruption or deletion has begun ended because of it.
+    Empty if the pod shows no cause. The first of these counts, because each leads to the next: a failure of a
+    container, a disruption by the cluster, a deletion. Containers that end after a disruption or deletion has begun
+    ended because of it. Where the kubelet restarts containers in place, each failure counts, and so does the later end
+    of the pod.
     """
     name, node = pod["metadata"]["name"], (pod.get("spec") or {}).get("nodeName") or ""
-    failure, outside = _container_failure(pod), _disruption(pod) or _deletion(pod)
-    by_itself = failure and (outside is None or failure[1] + CLOCK_SKEW < outside[1])
-    first = failure if by_itself else outside or _start_failure(pod)
-    if first is None:
-        return None
-    return Evidence(cause=first[0], time=first[1], subject=f"pod '{name}'", detail=shortened(first[2]), node=node)
+    outside = _disruption(pod) or _deletion(pod)
+    failures = [each for each in _container_failures(pod) if outside is None or each[1] + CLOCK_SKEW < outside[1]]
+    restarts = (pod.get("spec") or {}).get("restartPolicy") in ("Always", "OnFailure")
+    end = None if failures and not restarts else outside or (None if failures else _start_failure(pod))
+    findings = [*(failures if restarts else failures[:1]), end]
+    subject = f"pod '{name}'"
+    return [
+        Evidence(cause=cause, time=time, subject=subject, detail=shortened(detail), node=node)
+        for cause, time, detail in filter(None, findings)
+    ]
 
 
 def _disruption(pod: Object) -> _Finding | None:
@@ -97,12 +103,12 @@ def _deletion(pod: Object) -> _Finding | None:
     return Cause.DELETED, deadline - grace, "was deleted; the API does not record by which user"
 
 
-def _container_failure(pod: Object) -> _Finding | None:
-    """Return the first failure of a container, with exceeded memory before others."""
+def _container_failures(pod: Object) -> Sequence[_Finding]:
+    """Return the failures of containers, first of exceeded memory, then by time."""
     status = pod.get("status") or {}
     containers = chain(status.get("initContainerStatuses") or (), status.get("containerStatuses") or ())
-    failures = list(chain.from_iterable(map(_terminations, containers)))
-    return min(failures, key=lambda failure: (failure[0] is not Cause.OUT_OF_MEMORY, *failure[1:]), default=None)
+    failures = chain.from_iterable(map(_terminations, containers))
+    return sorted(failures, key=lambda failure: (failure[0] is not Cause.OUT_OF_MEMORY, *failure[1:]))
 
 
 def _terminations(container: Mapping[str, Any]) -> Iterator[_Finding]:

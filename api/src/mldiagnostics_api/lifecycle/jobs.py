@@ -16,7 +16,7 @@ from mldiagnostics_api.lifecycle.fields import (
     true_conditions,
 )
 from mldiagnostics_api.lifecycle.model import Lifecycle, by_conditions, phase_of
-from mldiagnostics_api.names import MLRunPhase
+from mldiagnostics_api.names import FINISHED_RUN_PHASES, MLRunPhase
 
 
 def jobset(spec: Fields, status: Fields) -> Lifecycle:
@@ -58,12 +58,29 @@ def job(spec: Fields, status: Fields) -> Lifecycle:
         ),
         completed="Complete",
     )
-    # With one pod, each pod that replaces a failed one is a new attempt of the whole program.
-    tries = failed - 1 if state.phase is MLRunPhase.FAILED else failed
+    failing = next((each for each in mappings(status.get("conditions")) if _is_failing(each)), None)
+    is_over = failing is not None or state.phase is MLRunPhase.FAILED
+    if failing is not None and state.phase not in FINISHED_RUN_PHASES:
+        state = replace(state, reason=text(failing.get("reason")) or "Failing", message=text(failing.get("message")))
+    # With one pod, each pod that replaces a failed one is a new attempt of the whole program; the last one is not
+    # replaced.
+    tries = failed - 1 if is_over else failed
     ended = time(status.get("completionTime")) or state.ended
     # At its deadline the Job counts pods as failed that never had a node.
     ran = any_count(status, "ready", "succeeded") or (failed > 0 and state.reason != "DeadlineExceeded")
-    return replace(state, attempt=bounded(max(tries, 0)) if hosts == 1 else 0, ended=ended, ran=ran)
+    return replace(
+        state,
+        attempt=bounded(max(tries, 0)) if hosts == 1 else 0,
+        counts_pods=hosts == 1,
+        ended=ended,
+        ran=ran,
+        independent=hosts > 1 and spec.get("completionMode") != "Indexed",
+    )
+
+
+def _is_failing(condition: Fields) -> bool:
+    """Return whether a condition says that a Job fails, while its pods end."""
+    return condition.get("type") == "FailureTarget" and condition.get("status") == "True"
 
 
 def trainjob(spec: Fields, status: Fields) -> Lifecycle:

@@ -16,6 +16,8 @@ class Lifecycle:
     message: str = ""
     attempt: int = 0
     """Number of the attempt, from 0, by the controller's own count."""
+    counts_pods: bool = False
+    """Whether this count includes every replaced pod."""
     suspended: bool = False
     """Whether a queue or a user holds the workload back."""
     queue: str = ""
@@ -32,6 +34,8 @@ class Lifecycle:
     ended: datetime | None = None
     endless: bool = False
     """Whether its kind never completes, so that deletion is its usual end."""
+    independent: bool = False
+    """Whether its pods have no ranks: each runs a program of its own."""
 
 
 def by_conditions(status: Fields, state: Lifecycle, *, completed: str) -> Lifecycle:

@@ -16,8 +16,13 @@ def leader_worker_set(spec: Fields, status: Fields) -> Lifecycle:
     return Lifecycle(phase=phase_of(any_count(status, "readyReplicas")), hosts=bounded(hosts), endless=True)
 
 
+def interchangeable_set(spec: Fields, status: Fields) -> Lifecycle:
+    """Read a Deployment or ReplicaSet, whose pods have no ranks."""
+    return replace(scaled_set(spec, status), independent=True)
+
+
 def scaled_set(spec: Fields, status: Fields) -> Lifecycle:
-    """Read a StatefulSet, Deployment or ReplicaSet."""
+    """Read a StatefulSet."""
     ready = any_count(status, "readyReplicas")
     return Lifecycle(phase=phase_of(ready), hosts=count(spec.get("replicas"), 1), endless=True)
 

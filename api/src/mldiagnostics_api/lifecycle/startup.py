@@ -36,6 +36,7 @@ class PodStartup:
     """The start of one pod; None stands for milestones that it has not reached."""
 
     name: str
+    uid: str = ""
     scheduled: datetime | None = None
     pulled: datetime | None = None
     """From its events; without events, containers start as soon as their image is present."""
@@ -55,6 +56,7 @@ class PodStartup:
         started = _started(pod)
         return cls(
             name=pod["metadata"]["name"],
+            uid=pod["metadata"]["uid"],
             scheduled=true_since(pod, "PodScheduled"),
             pulled=pulled if pulled and (started is None or pulled <= started) else started,
             started=started,

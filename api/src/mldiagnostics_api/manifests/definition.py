@@ -7,8 +7,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from mldiagnostics_api.manifests.structural import Schema, structural_schema
-from mldiagnostics_api.resources import CONNECTIONS, RUNS, Resource
-from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection, MLRunObject
+from mldiagnostics_api.resources import CONNECTIONS, RUNS, SCHEDULES, Resource
+from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection, MLDiagnosticsSchedule, MLRunObject
 
 Column = tuple[str, str, str, str, int]
 """Name, type, JSON path, description and priority of a printer column."""
@@ -103,9 +103,23 @@ _RUN_COLUMNS: Final = (
     ("Step Time", "string", ".status.progress.stepTime", "Recent time of a step", 0),
     ("Goodput", "string", ".status.goodput.summary", "Productive share of the elapsed time", 0),
     ("Age", "date", ".metadata.creationTimestamp", "Time since creation", 0),
+    ("Display Name", "string", ".status.displayName", "Name of the run for people", 1),
     ("Workload", "string", ".status.workload", "Kind and name of the workload", 1),
     ("URL", "string", ".status.url", "Address of the run in the web view", 1),
     ("Message", "string", ".status.message", "Current step, or the result", 1),
+)
+
+_SCHEDULE_COLUMNS: Final = (
+    ("Schedule", "string", ".status.schedule", "Times and triggers", 0),
+    ("Suspend", "boolean", ".spec.suspend", "Whether no captures are made", 0),
+    ("Runs", "integer", ".status.runs", "Runs that it applies to now", 0),
+    ("Today", "integer", ".status.capturesLastDay", "Captures of the last 24 hours", 0),
+    ("Refused", "integer", ".status.refused", "Captures that limits refused", 0),
+    ("Last", "date", ".status.lastCaptureTime", "Time since the newest capture", 0),
+    ("Next", "string", ".status.nextCaptureTime", "Time of the next slot", 0),
+    ("Age", "date", ".metadata.creationTimestamp", "Time since creation", 0),
+    ("Reason", "string", ".status.conditions[?(@.type=='Ready')].reason", "Whether it makes captures, or why not", 1),
+    ("Message", "string", ".status.conditions[?(@.type=='Ready')].message", "The reason for people", 1),
 )
 
 DEFINITIONS: Final = (
@@ -121,6 +135,7 @@ DEFINITIONS: Final = (
         columns=_RUN_COLUMNS,
         selectable_fields=(".status.phase", ".spec.retention.deleteArtifacts"),
     ),
+    Definition(resource=SCHEDULES, model=MLDiagnosticsSchedule, columns=_SCHEDULE_COLUMNS),
 )
 
 

@@ -92,6 +92,12 @@ class ReportedGoodput:
     """Seconds by bucket, those that are not empty; with `productive` they are `elapsed`."""
     disruptions: int
     attempts: int
+    ettr: float | None = None
+    """Productive share of the time since the creation of the workload, from 0 to 1."""
+    mttr_seconds: float | None = None
+    """Mean time to recover; None before the first recovery."""
+    mttf_seconds: float | None = None
+    """Mean time to failure; None before the first failure."""
     last_step: int | None = None
 
     @property
@@ -139,6 +145,9 @@ class ReportedRun:
     goodput: ReportedGoodput | None = None
     left_out: Sequence[str] = ()
     """Parts of the newest reports that were not kept, because the namespace has used its share of the memory."""
+    events_until: float = 0.0
+    """Moment up to which the journal has all goodput events, in Unix seconds by the clock of the process that leads:
+    only it reports them."""
 
     @property
     def silent_s(self) -> int:

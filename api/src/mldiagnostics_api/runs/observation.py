@@ -3,22 +3,25 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
-from itertools import pairwise
 from typing import Final
-
-from mldiagnostics.goodput.report import reliability
 
 from mldiagnostics_api.disruptions import DisruptionCause, Evidence, decide
 from mldiagnostics_api.disruptions.decision import WINDOW
-from mldiagnostics_api.lifecycle.startup import PodStartup, StartupTimeline, pods_startup, waiting_message
+from mldiagnostics_api.lifecycle.program import PodProgram
+from mldiagnostics_api.lifecycle.startup import (
+    PodStartup,
+    StartupStage,
+    StartupTimeline,
+    pods_startup,
+    waiting_message,
+)
 from mldiagnostics_api.names import FINISHED_RUN_PHASES, MLRunPhase, RunConditionType
 from mldiagnostics_api.reports.reported_run import ReportedRun
+from mldiagnostics_api.runs.attempts import HELD_BACK
 from mldiagnostics_api.runs.reported_parts import moment
-from mldiagnostics_api.runs.status import DELETED, HELD_BACK, QUOTA_EXCEEDED
+from mldiagnostics_api.runs.status import DELETED, QUOTA_EXCEEDED
 from mldiagnostics_api.v1alpha1 import MLRunStatus, RunAttempt, RunGoodput, RunStartUp
 
-_PLANNED: Final = frozenset({DisruptionCause.SUSPENDED})
-"""Causes that are not failures."""
 REFUSAL_LASTS: Final = timedelta(minutes=20)
 """A controller tries again to create its pods after at most 1000 s, and records the refusal again."""
 
@@ -42,6 +45,8 @@ class RunObservation:
     refused: Evidence | None = None
     """The newest refusal to create pods of the workload."""
     evidence: Sequence[Evidence] = ()
+    program: PodProgram | None = None
+    """The container of the pod that leads."""
 
 
 def observed(status: MLRunStatus, seen: RunObservation, reported: ReportedRun | None, now: datetime) -> MLRunStatus:
@@ -59,15 +64,18 @@ def observed(status: MLRunStatus, seen: RunObservation, reported: ReportedRun | 
     known = status.attempts or ()
     ends = [None, *(attempt.end_time for attempt in known)]
     attempts = [
-        _caused(attempt, _evidence(attempt, seen, previous_end=previous_end), status, now)
-        for attempt, previous_end in zip(known, ends, strict=False)
+        _caused(
+            attempt,
+            _evidence(attempt, following, seen, previous_end=previous_end),
+            status,
+            now,
+            last=following is None,
+        )
+        for attempt, following, previous_end in zip(known, [*known[1:], None], ends, strict=False)
     ]
-    if attempts and attempts[-1].end_time is None:
+    if attempts and attempts[-1].end_time is None and not status.independent:
         attempts[-1] = _started(attempts[-1], seen, reported, ends[-2])
-    changes: dict[str, object] = {
-        "attempts": attempts or None,
-        "goodput": _reliability(status, attempts, seen, reported),
-    }
+    changes: dict[str, object] = {"attempts": attempts or None, "goodput": _with_start_ups(status, attempts)}
     if status.phase is MLRunPhase.PENDING and status.reason == "Starting" and seen.pods:
         changes["message"] = waiting_message(seen.pods, expected=seen.expected) or status.message
     if (refused := _current_refusal(status, attempts, seen, now)) is not None:
@@ -113,13 +121,18 @@ def _refusal_changes(status: MLRunStatus, refused: Evidence, seen: RunObservatio
     return {**explained, "conditions": conditions}
 
 
-def _evidence(attempt: RunAttempt, seen: RunObservation, *, previous_end: datetime | None) -> Sequence[Evidence]:
+def _evidence(
+    attempt: RunAttempt, following: RunAttempt | None, seen: RunObservation, *, previous_end: datetime | None
+) -> Sequence[Evidence]:
     """Return the evidence that can explain the end of an attempt.
 
-    It is later than the end of the attempt before. Refused pods explain only an attempt that never had all of its
-    pods: at a restart, the pods of the attempt before still count against the quota.
+    It is later than the end of the attempt before, and not of the attempt that follows in the same pod. Refused pods
+    explain only an attempt that never had all of its pods: at a restart, the pods of the attempt before still count
+    against the quota.
     """
     own = [item for item in seen.evidence if previous_end is None or item.time > previous_end]
+    if following is not None and following.container_restarts and attempt.end_time is not None:
+        own = [item for item in own if item.time <= attempt.end_time]
     refused, ended = seen.refused, attempt.end_time
     if refused is None or ended is None or refused.time > ended or _have_started(attempt):
         return own
@@ -131,11 +144,13 @@ def _have_started(attempt: RunAttempt) -> bool:
     return attempt.start_up is not None and attempt.start_up.started_time is not None
 
 
-def _caused(attempt: RunAttempt, evidence: Sequence[Evidence], status: MLRunStatus, now: datetime) -> RunAttempt:
-    ended, phase = attempt.end_time, status.phase
+def _caused(
+    attempt: RunAttempt, evidence: Sequence[Evidence], status: MLRunStatus, now: datetime, *, last: bool
+) -> RunAttempt:
+    ended, is_done = attempt.end_time, last and status.phase is MLRunPhase.COMPLETED
     if ended is None or (now > ended + WINDOW and attempt.cause):
         return attempt
-    if attempt.reason == MLRunPhase.COMPLETED or (phase is MLRunPhase.COMPLETED and attempt.cause is None):
+    if attempt.reason == MLRunPhase.COMPLETED or (is_done and attempt.cause is None):
         return attempt
     if attempt.reason in HELD_BACK:
         held = f"{attempt.reason}: {attempt.message or ''}"
@@ -155,13 +170,14 @@ def _started(
     attempt: RunAttempt, seen: RunObservation, reported: ReportedRun | None, previous_end: datetime | None
 ) -> RunAttempt:
     timeline = start_up_timeline(attempt.start_up).merged(
-        StartupTimeline(
-            created=previous_end or seen.created,
-            admitted=seen.admitted,
-            first_step=_first_step(reported, attempt.attempt, previous_end),
-        )
+        StartupTimeline(created=previous_end or seen.created, admitted=seen.admitted)
     )
-    timeline = timeline.merged(_pods_startup(seen))
+    if attempt.container_restarts and previous_end is not None:
+        started = seen.program.started if seen.program else None
+        timeline = timeline.merged(StartupTimeline(scheduled=previous_end, pulled=previous_end, started=started))
+    else:
+        timeline = timeline.merged(_pods_startup(seen))
+    timeline = timeline.merged(StartupTimeline(first_step=_first_step(reported, seen, timeline, previous_end)))
     milestones = {f"{each.name}_time": getattr(timeline, each.name) for each in fields(StartupTimeline)}
     if not any(milestones.values()):
         return attempt
@@ -195,46 +211,28 @@ def start_up_seconds(attempt: RunAttempt) -> dict[str, float]:
     return {str(stage): seconds for stage, seconds in timeline.durations(until).items()} if until else {}
 
 
-def _first_step(reported: ReportedRun | None, attempt: int, since: datetime | None) -> datetime | None:
+def _first_step(
+    reported: ReportedRun | None, seen: RunObservation, timeline: StartupTimeline, previous_end: datetime | None
+) -> datetime | None:
     """Return the first change of a step that is reported, by the operator's clock.
 
-    Processes before an interruption have the number of the attempt too; their steps are before `since`.
+    Processes of the attempt before may report longer than it lasts: the steps of an attempt are made in its pods, after
+    their containers have started.
     """
-    hosts = [host for host in reported.hosts if host.attempt == attempt] if reported else []
+    uids = {pod.uid for pod in seen.pods if pod.uid}
+    hosts = [host for host in reported.hosts if not uids or host.pod_uid in uids] if reported else []
+    if uids and timeline.started is None:
+        return None
     steps = [host.changed - host.clock_ahead for host in hosts if host.changed is not None and host.step is not None]
-    earliest = since.timestamp() if since else 0.0
-    return moment(min((step for step in steps if step >= earliest), default=None))
+    earliest = max(filter(None, (previous_end, timeline.scheduled, timeline.started)), default=None)
+    earliest_s = earliest.timestamp() if earliest else 0.0
+    return moment(min((step for step in steps if step >= earliest_s), default=None))
 
 
-def _reliability(
-    status: MLRunStatus, attempts: Sequence[RunAttempt], seen: RunObservation, reported: ReportedRun | None
-) -> RunGoodput | None:
-    """Return the account of the goodput with start-up, ETTR, MTTR and MTTF."""
-    stages: dict[str, float] = {}
-    recoveries: list[float] = []
-    for place, attempt in enumerate(attempts):
-        timeline = start_up_timeline(attempt.start_up)
-        if timeline.created is None or timeline.first_step is None:
-            continue
-        for stage, seconds in timeline.durations(timeline.first_step).items():
-            stages[str(stage)] = stages.get(str(stage), 0.0) + seconds
-        if attempt.attempt > 0 or place > 0:
-            recoveries.append(max(0.0, (timeline.first_step - timeline.created).total_seconds()))
-    account = reported.goodput if reported else None
-    if not stages and account is None:
+def _with_start_ups(status: MLRunStatus, attempts: Sequence[RunAttempt]) -> RunGoodput | None:
+    """Return the account of the goodput with the start-ups of all attempts."""
+    known = [stages for attempt in attempts if (stages := start_up_seconds(attempt))]
+    if not known:
         return status.goodput
-    planned = sum(attempt.cause in _PLANNED for attempt in attempts)
-    interruptions = sum(one.attempt == next_one.attempt for one, next_one in pairwise(attempts))
-    failures = max(0, (status.attempt or 0) + interruptions - planned)
-    ettr = mttf_s = None
-    if account is not None:
-        created_s = min(seen.created.timestamp(), account.started) if seen.created else account.started
-        ettr = reliability.ettr(account.productive, account.as_of - created_s)
-        mttf_s = reliability.mean_time_to_failure(max(0.0, account.elapsed - sum(recoveries)), failures)
-    update = {
-        "start_up_seconds": stages or None,
-        "mttr_seconds": round(sum(recoveries) / len(recoveries), 3) if recoveries else None,
-        "mttf_seconds": None if mttf_s is None else round(mttf_s, 3),
-        "ettr": None if ettr is None else round(min(max(ettr, 0.0), 1.0), 4),
-    }
-    return (status.goodput or RunGoodput()).model_copy(update=update)
+    sums = {str(stage): sum(each.get(str(stage), 0.0) for each in known) for stage in StartupStage}
+    return (status.goodput or RunGoodput()).model_copy(update={"start_up_seconds": sums})

@@ -1,7 +1,8 @@
 """The parts of a run's status that come from the reports of its processes."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ UNKNOWN_FOR_CLIENT: Final = "UnknownForClient"
 
 _NO_TIME: Final = datetime.min.replace(tzinfo=UTC)
 _KEY: Final = 200
+_TEXT: Final = 1024
 _OF_PROGRAM: Final = "Program"
 
 Verdict = tuple[bool | None, str, str]
@@ -56,13 +58,20 @@ def reported_parts(previous: MLRunStatus, reported: ReportedRun) -> dict[str, An
     goodput = reported.goodput
     return {
         "aliases": list(reported.aliases[:MAX_ALIASES]) or None,
+        "reported_storage": redact(reported.storage)[:_TEXT] or previous.reported_storage,
         "progress": _progress(reported),
         "metrics": dict(sorted((name, value) for name, value in metrics if math.isfinite(value))[:MAX_METRICS]) or None,
-        "goodput": _goodput(goodput) if goodput else previous.goodput,
+        "goodput": _goodput(goodput, previous.goodput) if goodput else previous.goodput,
         "configs": _configs(reported.configs) if reported.configs != ShownConfigs() else previous.configs,
         "profile_sessions": _sessions(previous.profile_sessions or (), reported.sessions),
         "last_heartbeat_time": moment(reported.last_received),
     }
+
+
+def without_pods(reported: ReportedRun, gone: Container[str]) -> ReportedRun:
+    """Return reports without the hosts whose pods have ended, given by uid."""
+    kept = [host for host in reported.hosts if host.phase != "Active" or host.pod_uid not in gone]
+    return reported if len(kept) == len(reported.hosts) else replace(reported, hosts=kept)
 
 
 def reported_hosts(reported: ReportedRun | None, now: datetime) -> RunHosts:
@@ -146,18 +155,26 @@ def _progress(reported: ReportedRun) -> RunProgress | None:
     )
 
 
-def _goodput(account: ReportedGoodput) -> RunGoodput:
-    ratio = account.goodput
+def _goodput(account: ReportedGoodput, previous: RunGoodput | None) -> RunGoodput:
+    ratio = None if account.goodput is None else round(min(max(account.goodput, 0.0), 1.0), 4)
     causes = sorted(account.unproductive.items(), key=lambda item: -item[1])[:64]
     return RunGoodput(
-        ratio=None if ratio is None else round(min(max(ratio, 0.0), 1.0), 4),
-        summary=None if ratio is None else f"{100 * min(max(ratio, 0.0), 1.0):.1f}%",
+        ratio=ratio,
+        summary=None if ratio is None else f"{100 * ratio:.1f}%",  # of the ratio that others read
         elapsed_seconds=round(max(account.elapsed, 0.0), 3),
         productive_seconds=round(max(account.productive, 0.0), 3),
         unproductive_seconds={name[:_KEY]: round(max(seconds, 0.0), 3) for name, seconds in causes} or None,
         disruptions=account.disruptions,
         as_of_time=moment(account.as_of),
+        start_up_seconds=previous.start_up_seconds if previous else None,
+        ettr=None if account.ettr is None else round(min(max(account.ettr, 0.0), 1.0), 4),
+        mttr_seconds=_rounded(account.mttr_seconds),
+        mttf_seconds=_rounded(account.mttf_seconds),
     )
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(max(seconds, 0.0), 3)
 
 
 def _configs(configs: ShownConfigs) -> RunConfigs:

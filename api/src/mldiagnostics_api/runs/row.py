@@ -14,6 +14,7 @@ from mldiagnostics.runs.row_values import FieldReader
 from mldiagnostics.runs.session_rows import SessionRow
 
 from mldiagnostics_api.names import FINISHED_RUN_PHASES
+from mldiagnostics_api.runs.display_name import display_name
 from mldiagnostics_api.runs.observation import start_up_seconds
 from mldiagnostics_api.runs.sessions import OF_CAPTURE
 from mldiagnostics_api.v1alpha1 import RunAttempt
@@ -32,15 +33,20 @@ def run_row_of(body: Mapping[str, Any]) -> RunRow:
     workload, progress = spec.part("workloadRef"), status.part("progress")
     run_id = status.text("runId") or spec.text("runId") or metadata.text("name")
     sessions = _objects(status, "profileSessions")
-    storage = _root(spec.text("storageLocation"))
+    chosen = _root(spec.text("storageLocation"))
+    storage = chosen or _root(status.text("storageLocation"))
     directories = [session.text("directory") for session in sessions]
-    own = [each for each in directories if each.endswith(f"/{run_id}")]  # captures may have other directories
     last = _last(_objects(status, "attempts"))
     configs = status.part("configs")
     phase = phase_named(status.fields.get("phase"))
     return RunRow(
         run_id=run_id,
-        name=spec.text("displayName") or workload.text("name") or metadata.text("name"),
+        name=display_name(
+            chosen=spec.text("displayName"),
+            reported=status.text("displayName"),
+            workload=workload.text("name"),
+            object_name=metadata.text("name"),
+        ),
         run_group=spec.text("runGroup"),
         workload=dict(workload.fields) or None,
         namespace=metadata.text("namespace"),
@@ -52,6 +58,8 @@ def run_row_of(body: Mapping[str, Any]) -> RunRow:
         step=progress.integer("step"),
         step_time_s=progress.number("stepTimeSeconds"),
         goodput=status.part("goodput").number("ratio"),
+        goodput_as_of=_seconds(status.part("goodput").text("asOfTime")),
+        is_independent=status.fields.get("independent") is True,
         created=_seconds(status.text("startTime")) or _seconds(metadata.text("creationTimestamp")),
         started=_seconds(last.text("startTime")) or _seconds(status.text("startTime")),
         ended=_seconds(status.text("completionTime")),
@@ -59,10 +67,31 @@ def run_row_of(body: Mapping[str, Any]) -> RunRow:
         heartbeat=_seconds(status.text("lastHeartbeatTime")),
         sessions=tuple(sorted(session.text("id") for session in sessions)),
         storage=storage or None,
-        directory=_below(storage, run_id) if storage else next(reversed(own or directories), ""),
+        reported_storage=status.text("reportedStorage"),
+        directory=_directory(chosen, storage, run_id, directories),
         url=status.text("url") or None,
         configs={name: dict(section) for name in _CONFIG_SECTIONS if (section := configs.part(name).fields)},
     )
+
+
+def account_of(body: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the account of time of an MLRun; None without one.
+
+    It has the names of `mldiagnostics.goodput.report.model.TimeBreakdown`.
+    """
+    goodput = FieldReader(body).part("status").part("goodput")
+    elapsed, end = goodput.number("elapsedSeconds"), _seconds(goodput.text("asOfTime"))
+    if elapsed is None or end is None:
+        return None
+    return {
+        "start": end - elapsed,
+        "end": end,
+        "elapsed_s": elapsed,
+        "productive_s": goodput.number("productiveSeconds") or 0.0,
+        "goodput": goodput.number("ratio"),
+        "unproductive_s": goodput.numbers("unproductiveSeconds"),
+        "window_s": None,
+    }
 
 
 def attempts_of(body: Mapping[str, Any], row: RunRow) -> list[AttemptRow]:
@@ -138,6 +167,21 @@ def sessions_of(body: Mapping[str, Any]) -> list[SessionRow]:
         )
         for session in _objects(fields.part("status"), "profileSessions")
     ]
+
+
+def _directory(chosen: str, storage: str, run_id: str, of_sessions: list[str]) -> str:
+    """Return the directory of a run.
+
+    Args:
+        chosen: `spec.storageLocation`.
+        storage: The root that the operator uses.
+        run_id: Id of the run.
+        of_sessions: Directories of its profiles: captures may have others, and the program may have its own root.
+    """
+    own = [each for each in of_sessions if each.endswith(f"/{run_id}")]
+    if own and not chosen:
+        return own[-1]
+    return _below(storage, run_id) if storage else next(reversed(of_sessions), "")
 
 
 def _root(location: str) -> str:

@@ -3,11 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Any, Final, Literal, Self
 
 from mldiagnostics_api.lifecycle import MAX_REASON, MAX_TEXT, Lifecycle
+from mldiagnostics_api.lifecycle.program import CRASH_LOOP, PodProgram
 from mldiagnostics_api.names import FINISHED_RUN_PHASES, MLRunPhase, RunConditionType
 from mldiagnostics_api.reports.reported_run import SILENT_S, ReportedRun
+from mldiagnostics_api.runs.attempts import HELD_BACK, PhaseState, RestartCounts, controller_attempt, next_attempts
+from mldiagnostics_api.runs.display_name import display_name
 from mldiagnostics_api.runs.reported_parts import (
     is_silent,
     moment,
@@ -16,14 +19,11 @@ from mldiagnostics_api.runs.reported_parts import (
     reported_parts,
     reporting_verdict,
 )
-from mldiagnostics_api.v1alpha1 import MLRunStatus, RunAttempt, RunHosts, StatusCondition
-from mldiagnostics_api.v1alpha1.mlrun import MAX_ATTEMPTS
+from mldiagnostics_api.v1alpha1 import MLRunStatus, RunHosts, StatusCondition
 
 HEARTBEAT_S: Final = 60
 """The heartbeat alone is written at most this often."""
 
-HELD_BACK: Final = frozenset({"Queued", "Suspended"})
-"""Reasons of a run that a queue or a user holds back."""
 QUOTA_EXCEEDED: Final = "QuotaExceeded"
 """Reason of a run whose pods a quota refuses."""
 DELETED: Final = "WorkloadDeleted"
@@ -40,6 +40,10 @@ class RunFacts:
     run_id: str
     workload: str = ""
     """Kind and name, such as `JobSet/trainer`; empty for a run without a workload."""
+    display_name: str = ""
+    """`spec.displayName`."""
+    storage: str = ""
+    """Root that the operator uses for its files; empty without one."""
     generation: int = 1
     lifecycle: Lifecycle | None = None
     """State of the workload; None if it is not observed."""
@@ -48,6 +52,36 @@ class RunFacts:
     endless: bool = False
     """Whether deletion is the usual end of the workload's kind."""
     reported: ReportedRun | None = None
+    program: PodProgram | None = None
+    """The container of the pod that leads; None if it is not known."""
+    crashing: PodProgram | None = None
+    """A container whose restart the kubelet delays: that of the pod that leads before others; None without one."""
+    restarts: int | None = None
+    """Restarts of the containers of all pods; None if no pod is known."""
+
+    @property
+    def is_independent(self) -> bool:
+        """Whether no rank leads the processes, neither of the kind nor of a launcher."""
+        world_size = self.reported.world_size if self.reported else None
+        return self.lifecycle is not None and self.lifecycle.independent and (world_size or 1) == 1
+
+    def without_account(self) -> Self:
+        """Return the facts without steps and goodput, if the processes are independent."""
+        if not self.is_independent or self.reported is None:
+            return self
+        hosts = [replace(host, step=None, changed=None) for host in self.reported.hosts]
+        nothing: dict[str, Any] = {"step": None, "step_time_seconds": None, "progress_changed": None, "goodput": None}
+        return replace(self, reported=replace(self.reported, hosts=hosts, **nothing))
+
+    @property
+    def counts(self) -> RestartCounts:
+        """Counts of the restarts."""
+        if self.is_independent:
+            return RestartCounts()
+        known, reported = self.lifecycle, self.reported
+        if known is None:
+            return RestartCounts(controller=reported.attempt if reported else 0, counts_pods=True)
+        return RestartCounts(controller=known.attempt, program=self.program, counts_pods=known.counts_pods)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +91,6 @@ class RunEvent:
     reason: str
     message: str
     warning: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    phase: MLRunPhase
-    reason: str
-    message: str
-    ended: datetime | None = None
-    """Set if and only if the phase is final."""
 
 
 def fold(previous: MLRunStatus, facts: RunFacts, now: datetime) -> MLRunStatus:
@@ -81,23 +106,31 @@ def fold(previous: MLRunStatus, facts: RunFacts, now: datetime) -> MLRunStatus:
     """
     if facts.workload and previous.phase in FINISHED_RUN_PHASES:
         return previous.model_copy(
-            update={"observed_generation": facts.generation, **_late_parts(previous, facts.reported)}
+            update={
+                "observed_generation": facts.generation,
+                "display_name": _name(previous, facts),
+                "storage_location": previous.storage_location or facts.storage or None,
+                **_late_parts(previous, facts.reported),
+            }
         )
     now = now.replace(microsecond=0)
     state = _state(previous, facts, now)
     started = _is(previous, RunConditionType.STARTED) or state.phase is MLRunPhase.ACTIVE or _has_started(facts)
-    counted = facts.lifecycle.attempt if facts.lifecycle else facts.reported.attempt if facts.reported else 0
-    attempt = max(previous.attempt or 0, counted)
+    counts = replace(facts.counts, controller=max(controller_attempt(previous), facts.counts.controller))
+    attempts = next_attempts(previous, state, counts, started=started, now=now)
     status = previous.model_copy(
         update={
             "run_id": facts.run_id or None,
+            "display_name": _name(previous, facts),
+            "storage_location": facts.storage or None,
             "phase": state.phase,
             "reason": state.reason[:MAX_REASON],
             "message": state.message[:MAX_TEXT] or None,
             "workload": facts.workload or None,
             "observed_generation": facts.generation,
-            "attempt": attempt,
-            "attempts": _attempts(previous, attempt, state, started=started, now=now),
+            "attempt": attempts[-1].attempt if attempts else counts.controller,
+            "attempts": attempts,
+            "independent": (facts.is_independent if facts.lifecycle else previous.independent) or None,
             "start_time": previous.start_time or (_start(facts, state.ended or now) if started else None),
             "completion_time": state.ended,
             **(reported_parts(previous, facts.reported) if facts.reported else {}),
@@ -106,6 +139,16 @@ def fold(previous: MLRunStatus, facts: RunFacts, now: datetime) -> MLRunStatus:
     )
     conditions = list(_conditions(status, facts, started=started, now=now))
     return status.model_copy(update={"conditions": _kept_times(previous, conditions)})
+
+
+def _name(previous: MLRunStatus, facts: RunFacts) -> str | None:
+    """Return the name for people.
+
+    One that was reported stays when the reports are forgotten.
+    """
+    reported = (facts.reported.name if facts.reported else "") or previous.display_name or ""
+    workload = facts.workload.partition("/")[2]
+    return display_name(chosen=facts.display_name, reported=reported, workload=workload) or None
 
 
 def _late_parts(previous: MLRunStatus, reported: ReportedRun | None) -> dict[str, object]:
@@ -146,9 +189,9 @@ def _events(before: MLRunStatus, after: MLRunStatus) -> Iterator[RunEvent]:
         yield RunEvent("Admitted", f"{workload} was admitted")
     if _becomes(before, after, RunConditionType.STARTED):
         yield RunEvent("Started", f"{workload} started")
-    if before.phase and (after.attempt or 0) > (before.attempt or 0):
-        why = f": {after.message}" if after.phase is not MLRunPhase.COMPLETED and after.message else ""
-        yield RunEvent("Restarted", f"{workload} is in attempt {after.attempt}{why}", warning=True)
+    yield from _restart_events(before, after, workload)
+    if before.reason != CRASH_LOOP and after.reason == CRASH_LOOP:
+        yield RunEvent(CRASH_LOOP, after.message or "", warning=True)
     if before.phase is MLRunPhase.ACTIVE and after.reason in HELD_BACK:
         yield RunEvent("Suspended", after.message or "", warning=True)
     if before.reason != QUOTA_EXCEEDED and after.reason == QUOTA_EXCEEDED:
@@ -159,7 +202,20 @@ def _events(before: MLRunStatus, after: MLRunStatus) -> Iterator[RunEvent]:
         yield RunEvent(str(after.phase), f"{workload} ended, {after.reason}{message}", warning=failed)
 
 
-def _state(previous: MLRunStatus, facts: RunFacts, now: datetime) -> _State:
+def _restart_events(before: MLRunStatus, after: MLRunStatus, workload: str) -> Iterator[RunEvent]:
+    """Yield the event of a restart; a resumption has the event `Admitted`."""
+    ended = after.attempts[-2] if after.attempts and len(after.attempts) > 1 else None
+    if not before.phase or (after.attempt or 0) <= (before.attempt or 0) or (ended and ended.reason in HELD_BACK):
+        return
+    in_place = after.attempts is not None and bool(after.attempts[-1].container_restarts)
+    why = ended.message if ended and in_place else after.message
+    is_explained = bool(why) and after.phase is not MLRunPhase.COMPLETED
+    yield RunEvent(
+        "Restarted", f"{workload} is in attempt {after.attempt}" + (f": {why}" if is_explained else ""), warning=True
+    )
+
+
+def _state(previous: MLRunStatus, facts: RunFacts, now: datetime) -> PhaseState:
     state = _newest_state(previous, facts, now)
     if state.phase not in FINISHED_RUN_PHASES:
         return replace(state, ended=None)
@@ -168,7 +224,7 @@ def _state(previous: MLRunStatus, facts: RunFacts, now: datetime) -> _State:
     return replace(state, ended=max(ended, previous.start_time or ended))
 
 
-def _newest_state(previous: MLRunStatus, facts: RunFacts, now: datetime) -> _State:
+def _newest_state(previous: MLRunStatus, facts: RunFacts, now: datetime) -> PhaseState:
     if not facts.workload:
         return _reported_state(previous, facts.reported, now)
     if facts.gone:
@@ -176,64 +232,41 @@ def _newest_state(previous: MLRunStatus, facts: RunFacts, now: datetime) -> _Sta
     known = facts.lifecycle
     if known is None:
         phase = previous.phase or MLRunPhase.PENDING
-        return _State(phase, previous.reason or "Created", previous.message or "the workload was not observed yet")
-    ran = _is(previous, RunConditionType.STARTED) or facts.reported is not None
+        return PhaseState(phase, previous.reason or "Created", previous.message or "the workload was not observed yet")
+    ran = _is(previous, RunConditionType.STARTED) or _has_started(facts)
+    if facts.crashing is not None and ran and known.phase not in FINISHED_RUN_PHASES and not known.suspended:
+        crashing = facts.crashing
+        return PhaseState(MLRunPhase.ACTIVE, CRASH_LOOP, f"{crashing.message}; {crashing.waiting}")
     if known.phase is MLRunPhase.PENDING and not known.suspended and ran:
-        return _State(MLRunPhase.ACTIVE, "Running" if known.reason == "Starting" else known.reason, known.message)
-    return _State(known.phase, known.reason, known.message, known.ended)
+        return PhaseState(MLRunPhase.ACTIVE, "Running" if known.reason == "Starting" else known.reason, known.message)
+    return PhaseState(known.phase, known.reason, known.message, known.ended)
 
 
-def _state_after_deletion(facts: RunFacts) -> _State:
+def _state_after_deletion(facts: RunFacts) -> PhaseState:
     known, reported = facts.lifecycle, facts.reported
     if known and known.phase in FINISHED_RUN_PHASES:
-        return _State(known.phase, known.reason, known.message, known.ended)
+        return PhaseState(known.phase, known.reason, known.message, known.ended)
     if reported and reported.phase != "Active":
         message = reported.message or "its program ended before the workload was deleted"
-        return _State(MLRunPhase(reported.phase), reported.reason or "Reported", message, moment(reported.ended))
+        return PhaseState(MLRunPhase(reported.phase), reported.reason or "Reported", message, moment(reported.ended))
     if facts.endless:
-        return _State(MLRunPhase.COMPLETED, DELETED, "the workload was deleted")
-    return _State(MLRunPhase.FAILED, DELETED, "the workload was deleted before it ended")
+        return PhaseState(MLRunPhase.COMPLETED, DELETED, "the workload was deleted")
+    return PhaseState(MLRunPhase.FAILED, DELETED, "the workload was deleted before it ended")
 
 
-def _reported_state(previous: MLRunStatus, reported: ReportedRun | None, now: datetime) -> _State:
+def _reported_state(previous: MLRunStatus, reported: ReportedRun | None, now: datetime) -> PhaseState:
     if reported and reported.phase != "Active":
-        return _State(
+        return PhaseState(
             MLRunPhase(reported.phase), reported.reason or "Reported", reported.message, moment(reported.ended)
         )
     last = moment(reported.last_received) if reported else previous.last_heartbeat_time
     if last is None:
-        return _State(MLRunPhase.PENDING, "NotReported", "no process has reported this run yet")
+        return PhaseState(MLRunPhase.PENDING, "NotReported", "no process has reported this run yet")
     if previous.phase in FINISHED_RUN_PHASES and reported is None:
-        return _State(previous.phase, previous.reason or "", previous.message or "", previous.completion_time)
+        return PhaseState(previous.phase, previous.reason or "", previous.message or "", previous.completion_time)
     if is_silent(last, now, reported.silent_s if reported else SILENT_S):
-        return _State(MLRunPhase.FAILED, "Lost", "its processes stopped reporting", last)
-    return _State(MLRunPhase.ACTIVE, "Running", "its processes report")
-
-
-def _attempts(
-    previous: MLRunStatus, attempt: int, state: _State, *, started: bool, now: datetime
-) -> list[RunAttempt] | None:
-    attempts = list(previous.attempts or ())
-    outcome = {"reason": state.reason[:MAX_REASON] or None, "message": state.message[:MAX_TEXT] or None}
-    if started and (not attempts or attempts[-1].attempt < attempt):
-        if attempts and attempts[-1].end_time is None:
-            attempts[-1] = attempts[-1].model_copy(update={"end_time": now, **outcome})
-        # An attempt may fail before anybody sees that it runs.
-        first = max(
-            attempts[-1].attempt + 1 if attempts else 0, attempt if previous.attempt is None else previous.attempt
-        )
-        attempts += [RunAttempt(attempt=number, end_time=now, **outcome) for number in range(first, attempt)]
-        attempts.append(RunAttempt(attempt=attempt, start_time=state.ended or now))
-    if not attempts:  # one that never started has an end and a cause too
-        return [RunAttempt(attempt=attempt, end_time=state.ended, **outcome)] if state.ended else None
-    open_, held = attempts[-1].end_time is None, state.reason in HELD_BACK
-    if (state.ended or held) and open_:
-        attempts[-1] = attempts[-1].model_copy(update={"end_time": state.ended or now, **outcome})
-    elif not state.ended and not held and not open_ and previous.workload:  # it goes on after an interruption
-        attempts.append(RunAttempt(attempt=attempt, start_time=now))
-    elif not state.ended and not held and not open_:  # a run without a workload whose processes report again
-        attempts[-1] = attempts[-1].model_copy(update={"end_time": None, "reason": None, "message": None})
-    return attempts[-MAX_ATTEMPTS:]
+        return PhaseState(MLRunPhase.FAILED, "Lost", "its processes stopped reporting", last)
+    return PhaseState(MLRunPhase.ACTIVE, "Running", "its processes report")
 
 
 def _hosts(previous: MLRunStatus, facts: RunFacts, now: datetime, *, ended: bool) -> RunHosts | None:
@@ -247,8 +280,9 @@ def _hosts(previous: MLRunStatus, facts: RunFacts, now: datetime, *, ended: bool
         return None
     total = "?" if expected is None else str(expected)
     is_unknown = counted.reporting is None and facts.reported is not None
+    restarts = before.restarts if ended or facts.restarts is None else facts.restarts
     summary = f"{'?' if is_unknown else counted.reporting or 0}/{total}"
-    return counted.model_copy(update={"expected": expected, "summary": summary})
+    return counted.model_copy(update={"expected": expected, "summary": summary, "restarts": restarts or None})
 
 
 def _conditions(status: MLRunStatus, facts: RunFacts, *, started: bool, now: datetime) -> Iterator[StatusCondition]:
@@ -292,7 +326,9 @@ def _kept_times(previous: MLRunStatus, conditions: Sequence[StatusCondition]) ->
 
 def _has_started(facts: RunFacts) -> bool:
     known = facts.lifecycle
-    return facts.reported is not None or (known is not None and known.phase in FINISHED_RUN_PHASES and known.ran)
+    if facts.reported is not None or facts.crashing is not None:
+        return True
+    return known is not None and known.phase in FINISHED_RUN_PHASES and known.ran
 
 
 def _start(facts: RunFacts, seen: datetime) -> datetime:

@@ -34,6 +34,20 @@ from mldiagnostics_api.v1alpha1.mlrun import (
     RunWorkload,
     read_run,
 )
+from mldiagnostics_api.v1alpha1.schedule import (
+    CaptureTemplate,
+    MLDiagnosticsSchedule,
+    ScheduleBudget,
+    ScheduledCapture,
+    ScheduleHistory,
+    ScheduleRefusal,
+    ScheduleSpec,
+    ScheduleStatus,
+    ScheduleTarget,
+    ScheduleTiming,
+    ScheduleTrigger,
+    read_schedule,
+)
 from mldiagnostics_api.v1alpha1.shared import LABEL_KEY, NameRef, ObjectMeta, StatusCondition, WorkloadRef
 
 __all__ = [
@@ -41,12 +55,14 @@ __all__ = [
     "CaptureDiagnosis",
     "CaptureFinding",
     "CaptureResult",
+    "CaptureTemplate",
     "ConnectionSpec",
     "ConnectionStatus",
     "FindingTarget",
     "HostException",
     "LabelSelector",
     "MLDiagnosticsConnection",
+    "MLDiagnosticsSchedule",
     "MLRunObject",
     "MLRunSpec",
     "MLRunStatus",
@@ -64,6 +80,15 @@ __all__ = [
     "RunSignals",
     "RunStartUp",
     "RunWorkload",
+    "ScheduleBudget",
+    "ScheduleHistory",
+    "ScheduleRefusal",
+    "ScheduleSpec",
+    "ScheduleStatus",
+    "ScheduleTarget",
+    "ScheduleTiming",
+    "ScheduleTrigger",
+    "ScheduledCapture",
     "StatusCondition",
     "TargetCounts",
     "TargetResult",
@@ -72,4 +97,5 @@ __all__ = [
     "WorkloadRef",
     "read_connection",
     "read_run",
+    "read_schedule",
 ]

@@ -161,7 +161,8 @@ class TriggerCapture(Model):
     profiler: Literal["google_cloud_mldiagnostics"] = PROFILER
     """Protocol of the profiler: XProf's ProfilerService."""
     storage_location: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
-    """Log directory for the profiles: `gs://bucket/path`, `volume:///namespace/path` on the operator's volume, or an
+    """Log directory for the profiles: `gs://bucket/path`, `s3://bucket/path`, `az://container/path` (or
+    `abfss://container@account.dfs.core.windows.net/path`), `volume:///namespace/path` on the operator's volume, or an
     absolute path in the pod. Default: a directory in the operator's default storage."""
     target: TargetSelection | None = None
     """Pods by run, workload or labels. Set exactly one of podName and target."""

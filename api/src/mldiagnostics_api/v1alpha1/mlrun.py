@@ -116,12 +116,12 @@ class MLRunSpec(Model):
     workload_ref: RunWorkload | None = None
     """Workload of the run; absent for a run outside the cluster. Immutable."""
     display_name: Annotated[str, Field(max_length=253)] | None = None
-    """Name of the run for people. Default: the name of the workload."""
+    """Name of the run for people. Default: the name that the program reports, else that of the workload."""
     run_group: LabelValue | None = None
     """Group of runs, also the label `diagon.gke.io/run-group`. Default: the CronJob or RayCronJob of the workload."""
     storage_location: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
-    """Root of the run's files and default of its captures: `gs://bucket/path` or `volume:///namespace/path`. The same
-    locations are allowed as for captures."""
+    """Root of the run's files and default of its captures: `gs://bucket/path`, `s3://bucket/path`, `az://container/path`
+    or `volume:///namespace/path`. The same locations are allowed as for captures."""
     profiling: RunProfiling | None = None
     """Defaults of captures of this run."""
     signals: RunSignals | None = None
@@ -155,7 +155,9 @@ class RunHosts(Model):
     expected: Count | None = None
     """Hosts of the workload by its spec, else the world size that the SDK reports."""
     reporting: Count | None = None
-    """Hosts that reported recently."""
+    """Hosts that reported recently, without those whose pod has ended."""
+    restarts: Count | None = None
+    """Restarts of the containers of its pods that exist, by the kubelet's count."""
     summary: Annotated[str, Field(max_length=32)] | None = None
     """Reporting hosts of expected hosts, for example `3/4`."""
     exceptions: (
@@ -199,11 +201,11 @@ class RunGoodput(Model):
     as_of_time: Time | None = None
     """Moment of the account."""
     ettr: Annotated[float, Field(ge=0, le=1)] | None = None
-    """Productive share of the time since the creation of the workload, with queueing."""
+    """Productive share of the time since the creation of the workload, with queueing, as of `asOfTime`."""
     mttr_seconds: Seconds | None = None
-    """Mean time from the end of an attempt to the first step of the next one, of the attempts in this status."""
+    """Mean time to recover: from the last step of an attempt to the first one of the next; absent before a recovery."""
     mttf_seconds: Seconds | None = None
-    """Time of the account without recoveries, by the number of failures; absent without a failure."""
+    """Time of the account without recoveries, by the number of failures; absent before a failure."""
     start_up_seconds: Annotated[dict[str, Seconds], Field(max_length=8)] | None = None
     """Start-up of all attempts in this status by stage: queueing, scheduling, pull and startup."""
 
@@ -280,13 +282,20 @@ class RunStartUp(Model):
 
 
 class RunAttempt(Model):
-    """One attempt of the workload.
+    """One attempt: a life of the program without a gap.
 
-    A workload that its queue or a user suspended and resumed goes on with the same number, in a new entry.
+    The next one begins with a restart by the controller of the workload, a restart in place of the container that
+    leads, or the resumption of a suspended workload.
     """
 
     attempt: Count
-    """Number of the attempt, from 0, by the controller of the workload."""
+    """Number of the attempt, from 0; each attempt has a higher number than the one before it."""
+    controller_attempt: Count | None = None
+    """Number by the controller of the workload, the same for attempts between which it counted no restart."""
+    container_restarts: Count | None = None
+    """Restarts of the container that leads at the beginning of the attempt, by the kubelet's count."""
+    pod_uid: Annotated[str, Field(max_length=64)] | None = None
+    """Uid of the pod that leads."""
     start_time: Time | None = None
     """Time at which the operator saw the attempt start."""
     end_time: Time | None = None
@@ -312,6 +321,13 @@ class MLRunStatus(Model):
     """Id of the run."""
     aliases: Annotated[list[Annotated[str, Field(max_length=128)]], Field(max_length=MAX_ALIASES)] | None = None
     """Other ids under which SDKs report this run."""
+    display_name: Annotated[str, Field(max_length=253)] | None = None
+    """Name of the run for people: `spec.displayName`, else the name that the program reports, else that of the
+    workload."""
+    storage_location: Text | None = None
+    """Root that the operator uses for the run's files: `spec.storageLocation`, else its default storage."""
+    reported_storage: Text | None = None
+    """Place of files as the program reports it: a URL, or a path in its pod. The operator does not use it."""
     phase: MLRunPhase | None = None
     """Pending, Active, Completed or Failed. Completed and Failed are final for the run of a workload."""
     reason: Annotated[str, Field(max_length=128)] | None = None
@@ -334,7 +350,7 @@ class MLRunStatus(Model):
     observed_generation: Annotated[int, Field(json_schema_extra=INT64)] | None = None
     """Generation of the object that this status describes."""
     attempt: Count | None = None
-    """Number of the current attempt, from 0, by the controller of the workload."""
+    """Number of the current attempt, from 0; restarts in place and resumptions count too."""
     attempts: (
         Annotated[
             list[RunAttempt],
@@ -347,6 +363,9 @@ class MLRunStatus(Model):
     """Start of the run."""
     completion_time: Time | None = None
     """End of the run."""
+    independent: bool | None = None
+    """Whether its processes are independent, such as those of a Deployment: no rank leads them. Such a run has hosts,
+    restarts and profiles; it has no progress, no goodput, and one attempt."""
     hosts: RunHosts | None = None
     """Hosts of the run: counts, and those that need attention."""
     progress: RunProgress | None = None

@@ -26,6 +26,15 @@ def position(pod: PodView) -> Position | None:
     return None
 
 
+def leads(pod: PodView) -> bool | None:
+    """Return whether a pod has the first position of its workload.
+
+    None if no label gives a position. Of Kubeflow's older jobs only a master has the first one.
+    """
+    place = position(pod)
+    return None if place is None else all(part == 0 for part in place[1:] if isinstance(part, int))
+
+
 def order(pod: PodView) -> tuple[Position, Position, str]:
     """Return the sort key of pods of one workload: position, then name."""
     return (position(pod) or (len(_FAMILIES),), natural(pod.name), pod.uid)

@@ -36,7 +36,7 @@ class InjectionSettings:
     cluster: str
     """Name of the cluster, short or as `projects/…/locations/…/clusters/…`."""
     storage: str = ""
-    """Root of the runs' files: `gs://bucket/prefix` or a directory."""
+    """Root of the runs' files: `s3://bucket/prefix` or a directory."""
     sinks: tuple[str, ...] = ()
     """Sink URLs, see `mldiagnostics.sink_urls`."""
     view_url: str = ""

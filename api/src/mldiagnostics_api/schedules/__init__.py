@@ -1,0 +1,1 @@
+"""Decisions about automatic captures: slots, triggers, budgets, history; pure."""
