@@ -85,7 +85,7 @@ async def copy_from_volume(
     if ".." in directory.split("/"):
         raise ConfigurationError(f"{location}: not a directory of the volume; remove '..'")
     command = ["python", "-c", _PROGRAM, directory, *suffixes]
-    containers = await _leader_first(client, await operator_containers(client))
+    containers = await _leader_first(client, await _list_containers(client))
     unreadable: list[str] = []
     copied = 0
 
@@ -103,7 +103,7 @@ async def copy_from_volume(
                 raise ClusterFailure(
                     f"{location}: lies on the operator's volume, and {cluster} does not let you run programs "
                     f"in pod {container.namespace}/{container.pod}; ask the administrator for the right to create "
-                    "pods/exec there, or capture to a bucket with --log-directory gs://…",
+                    "pods/exec there, or capture to a bucket with --log-directory s3://…",
                     status=error.status,
                 ) from error
             if copied:  # the archive of another pod would follow half of this one
@@ -195,6 +195,16 @@ async def operator_containers(client: ApiClient) -> list[PodContainer]:
     Raises:
         ClusterError: The cluster cannot be reached.
     """
+    try:
+        return await _list_containers(client)
+    except ClusterError as error:
+        if error.status not in NOT_PERMITTED:
+            raise
+        return []
+
+
+async def _list_containers(client: ApiClient) -> list[PodContainer]:
+    """Return the operator's containers of all namespaces, else of the usual one."""
     for namespace in (None, NAMESPACE):
         path = path_to("", "v1", "pods", namespace=namespace)
         try:

@@ -92,7 +92,7 @@ def _explained(wanted: VolumeDirectory, refusal: ClusterError, error: Exception,
             f"{wanted.location}: lies on the operator's volume, and {cluster} does not let you read files of namespace "
             f"{wanted.namespace}; ask the administrator for the right to get and list {results.FILES}."
             f"{results.RESULTS_GROUP} there, which controlPlane.files.enabled=true of the operator's chart gives to "
-            "users with the role edit, or capture to a bucket with --log-directory gs://…",
+            "users with the role edit, or capture to a bucket with --log-directory s3://…",
             status=403,
         )
     return error

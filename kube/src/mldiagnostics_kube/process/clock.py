@@ -12,7 +12,12 @@ Clock = Callable[[], datetime]
 
 def utc_now() -> datetime:
     """Return the current time in UTC: the clock of a running process."""
-    return datetime.now(UTC)
+    return datetime.fromtimestamp(unix_now_s(), UTC)
+
+
+def unix_now_s() -> float:
+    """Return the current Unix time: the one clock of a running process that steps."""
+    return time.time()
 
 
 _SLEW: Final = 0.1
@@ -29,7 +34,7 @@ class SteadyClock:
         monotonic: Seconds of a clock that nobody sets.
     """
 
-    def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, wall: Callable[[], float] = unix_now_s, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._wall, self._monotonic = wall, monotonic
         self._shown_s, self._read_s = wall(), monotonic()
 

@@ -9,15 +9,8 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from mldiagnostics_kube.serving.connections import (
-    HEAD_LINE_BYTES,
-    HEAD_LINES,
-    Connection,
-    ConnectionServer,
-    ConnectionTimes,
-    Stage,
-    listen,
-)
+from mldiagnostics_kube.serving.connection import Connection, ConnectionTimes, Stage
+from mldiagnostics_kube.serving.connections import HEAD_LINE_BYTES, HEAD_LINES, ConnectionServer, listen
 
 Respond = Callable[[bytes], Awaitable[web.StreamResponse]]
 """Returns the response to a request body; it may have been sent already."""
@@ -33,6 +26,8 @@ class Bounds:
     """Connections at a time, and therefore requests in flight."""
     new_per_second: float = math.inf
     """New connections of one address, each of which may cost a handshake; ten times as many in a burst."""
+    handshakes_per_second: float = math.inf
+    """TLS handshakes of all addresses, which get them in turn: each costs the event loop a millisecond."""
     body_bytes: int = 0
     """Largest body of one request."""
     small_bytes: int = 0
@@ -125,6 +120,7 @@ class BoundedServer:
                 lambda request: self._handle(server, request),
                 limit=bounds.connections,
                 new_per_s=bounds.new_per_second,
+                handshakes_per_s=bounds.handshakes_per_second,
                 times=bounds.times,
                 closed=self._closed,
                 head_line_bytes=bounds.head_line_bytes,

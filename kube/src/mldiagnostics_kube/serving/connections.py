@@ -4,11 +4,8 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from enum import IntEnum
 from math import inf, isfinite
 from time import monotonic
 from typing import Any, Final
@@ -17,6 +14,9 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from typing_extensions import override
 
+from mldiagnostics_kube.serving.closing_order import ClosingOrder
+from mldiagnostics_kube.serving.connection import Connection, ConnectionTimes, Stage
+from mldiagnostics_kube.serving.paced_turns import PacedTurns
 from mldiagnostics_kube.serving.rates import RateLimits
 
 _log: Final = logging.getLogger(__name__)
@@ -43,82 +43,6 @@ BACKLOG_BYTES: Final = BACKLOG * _RECEIVE_BUFFER_BYTES
 """Most memory of the kernel for them."""
 
 
-class Stage(IntEnum):
-    """The event that a connection waits for; the lowest stage is closed first."""
-
-    NEW = 0
-    """Its first request."""
-    IDLE = 1
-    """Its next request."""
-    READING = 2
-    """The rest of a body."""
-    WRITING = 3
-    """Its client, which has not read the whole response."""
-    ANSWERING = 4
-    """A response: it is not closed for another connection."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionTimes:
-    """Longest time of a connection in its stages, in seconds."""
-
-    first_request_s: float = 5.0
-    """From its start to the end of the first request's head, TLS handshake included."""
-    idle_s: float = 120.0
-    """Between two requests. The API server's client closes after 90 s, so that it never uses a closed connection."""
-    request_s: float = 60.0
-    """For one request; the API server waits for at most 30 s."""
-    young_s: float = 0.5
-    """A burst of pods opens many connections at once: a younger one is not closed for another, which waits instead."""
-    burst_s: float = 2.0
-    """After so long without room it is a flood, not a burst: the oldest connections give way at once."""
-
-    def of(self, stage: Stage) -> float:
-        """Return the limit of a stage."""
-        if stage is Stage.NEW:
-            return self.first_request_s
-        return self.idle_s if stage is Stage.IDLE else self.request_s
-
-
-@dataclass(slots=True, eq=False)
-class Connection:
-    """An accepted connection."""
-
-    address: str = ""
-    """Address of its client."""
-    since_s: float = field(default_factory=monotonic)
-    """Time when its stage began."""
-    stage: Stage = Stage.NEW
-    large_bytes: int = 0
-    """Size of its body if that is large, else 0."""
-    transport: asyncio.Transport | None = None
-    """None during the handshake."""
-    handshake: asyncio.Task[None] | None = None
-    entered: Callable[[], None] = lambda: None
-    """Called at the beginning of each stage."""
-
-    def enter(self, stage: Stage) -> None:
-        """Begin a stage."""
-        self.stage = stage
-        self.since_s = monotonic()
-        self.entered()
-
-    def rank(self, young_since_s: float) -> tuple[Stage, float]:
-        """Return the place among the connections to close; the lowest is the first.
-
-        A connection that began after `young_since_s` ranks behind idle ones.
-        """
-        young = self.stage is Stage.NEW and self.since_s > young_since_s
-        return Stage.READING if young else self.stage, self.since_s
-
-    def abort(self) -> None:
-        """Close the connection without waiting for its client."""
-        if self.transport:
-            self.transport.abort()
-        elif self.handshake:
-            self.handshake.cancel()
-
-
 class ConnectionServer(web.Server):
     """An HTTP server on a bounded number of connections.
 
@@ -126,6 +50,7 @@ class ConnectionServer(web.Server):
         handle: Handles the requests; cancelled if the connection is lost.
         limit: Most connections at a time, handshakes included.
         new_per_s: New connections of one address; ten times as many in a burst.
+        handshakes_per_s: TLS handshakes of all addresses, which get them in turn.
         times: Longest times of a connection.
         closed: Called with `TooMany`, `TooFast` or `TimedOut` for each connection that the server closes first.
         head_line_bytes: Longest line of a request's head.
@@ -139,6 +64,7 @@ class ConnectionServer(web.Server):
         *,
         limit: int,
         new_per_s: float = inf,
+        handshakes_per_s: float = inf,
         times: ConnectionTimes,
         closed: Callable[[str], None],
         head_line_bytes: int = HEAD_LINE_BYTES,
@@ -162,7 +88,8 @@ class ConnectionServer(web.Server):
         self._times = times
         self._closed = closed
         self._open: dict[web.RequestHandler, Connection] = {}
-        self._of_address: Counter[str] = Counter()
+        self._order = ClosingOrder(limit)
+        self._turns = PacedTurns(handshakes_per_s) if isfinite(handshakes_per_s) else None
         self._changed = asyncio.Event()
         self._full_since_s: float | None = None
 
@@ -172,8 +99,7 @@ class ConnectionServer(web.Server):
 
     def longest_large_body(self) -> Connection | None:
         """Return the connection whose large body has been arriving for the longest time."""
-        arriving = (each for each in self._open.values() if each.stage is Stage.READING and each.large_bytes)
-        return min(arriving, key=lambda each: each.since_s, default=None)
+        return next((each for each in self._order.in_stage(Stage.READING) if each.large_bytes), None)
 
     async def accept(self, listener: socket.socket, tls: ssl.SSLContext | None) -> None:
         """Accept connections until cancelled."""
@@ -216,7 +142,7 @@ class ConnectionServer(web.Server):
         """Let young connections and requests in flight finish; others wait in the kernel."""
         until_s = monotonic() + self._times.young_s
         while len(self._open) >= self._limit:
-            _, first = self._first_to_close()
+            first = self._first_to_close()
             now_s = monotonic()
             if first.stage is Stage.IDLE:
                 break
@@ -231,30 +157,19 @@ class ConnectionServer(web.Server):
                     await self._changed.wait()
         self._full_since_s = None
 
-    def _first_to_close(self) -> tuple[web.RequestHandler, Connection]:
-        """Return the connection to close for a new one.
-
-        It is one of an address with more than its share, if there is such an address.
-        """
-        young_since_s = monotonic() - self._times.young_s
-        share = self._limit / len(self._of_address)
-
-        def order(item: tuple[web.RequestHandler, Connection]) -> tuple[bool, tuple[Stage, float]]:
-            connection = item[1]
-            is_fair = self._of_address[connection.address] <= share
-            return is_fair or connection.stage is Stage.ANSWERING, connection.rank(young_since_s)
-
-        return min(self._open.items(), key=order)
+    def _first_to_close(self) -> Connection:
+        """Return the connection to close for a new one."""
+        return self._order.first(monotonic() - self._times.young_s)
 
     def _has_room(self) -> bool:
         """Return whether a connection may be added; close another for it if necessary."""
         if len(self._open) < self._limit:
             return True
-        handler, oldest = self._first_to_close()
-        if oldest.stage is Stage.ANSWERING:
+        oldest = self._first_to_close()
+        if oldest.stage is Stage.ANSWERING or oldest.handler is None:
             self._closed("TooMany")
             return False
-        self._close(handler, "TooMany")
+        self._close(oldest.handler, "TooMany")
         return True
 
     def _close(self, handler: web.RequestHandler, reason: str) -> None:
@@ -265,18 +180,20 @@ class ConnectionServer(web.Server):
     def _forget(self, handler: web.RequestHandler) -> Connection | None:
         connection = self._open.pop(handler, None)
         if connection is not None:
-            self._of_address[connection.address] -= 1
-            if not self._of_address[connection.address]:
-                del self._of_address[connection.address]
+            self._order.remove(connection)
         return connection
+
+    def _entered(self, connection: Connection) -> None:
+        self._order.move(connection)
+        self._changed.set()
 
     def _start(
         self, accepted: socket.socket, address: str, tls: ssl.SSLContext | None, loop: asyncio.AbstractEventLoop
     ) -> None:
         handler = self()
-        connection = self._open[handler] = Connection(address=address, entered=self._changed.set)
-        self._of_address[address] += 1
-        task = connection.handshake = loop.create_task(self._handshake(handler, accepted, tls, loop))
+        connection = self._open[handler] = Connection(address=address, handler=handler, entered=self._entered)
+        self._order.add(connection)
+        task = connection.handshake = loop.create_task(self._handshake(connection, handler, accepted, tls, loop))
 
         def finished(_: asyncio.Task[None]) -> None:
             connection.handshake = None
@@ -289,11 +206,14 @@ class ConnectionServer(web.Server):
 
     async def _handshake(
         self,
+        connection: Connection,
         handler: web.RequestHandler,
         accepted: socket.socket,
         tls: ssl.SSLContext | None,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
+        if tls and self._turns:
+            await self._turns.take(connection.address)
         first_s = self._times.first_request_s
         times = {"ssl_handshake_timeout": first_s, "ssl_shutdown_timeout": _TLS_SHUTDOWN_S} if tls else {}
         with suppress(OSError):  # the client has gone, does not speak TLS, or rejects the certificate
