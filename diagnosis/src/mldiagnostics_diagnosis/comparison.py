@@ -134,11 +134,11 @@ def _difference(before: Sequence[HostSummary], after: Sequence[HostSummary]) -> 
 
 def _operations(job: Job) -> dict[tuple[str, str], list[Operation]]:
     """Return each operation on each host that has it."""
-    found: dict[tuple[str, str], list[Operation]] = {}
+    by_name: dict[tuple[str, str], list[Operation]] = {}
     for summary in job.summaries:
         for operation in summary.operations:
-            found.setdefault((operation.name, operation.phase), []).append(operation)
-    return found
+            by_name.setdefault((operation.name, operation.phase), []).append(operation)
+    return by_name
 
 
 def _change(before: Sequence[Operation], after: Sequence[Operation]) -> OperationChange:

@@ -54,13 +54,13 @@ def diagnose(
     """
     unique = {summary.host: summary for summary in summaries}
     job, left = match([*unique.values()], is_complete=not missing)
-    found = [finding for rule in RULES for finding in rule.find(job)]
-    found.sort(key=lambda finding: -finding.cost_s)
+    certain = [finding for rule in RULES for finding in rule.find(job)]
+    certain.sort(key=lambda finding: -finding.cost_s)
     doubts = list(_doubts(job, left, missing))
-    if not found and not doubts and job.has_steps:
-        found.append(_no_problem(job, single=len(unique) == 1))
+    if not certain and not doubts and job.has_steps:
+        certain.append(_no_problem(job, single=len(unique) == 1))
     known = hosts or {}
-    findings = [_named(finding, known) for finding in [*found, *doubts][:MAX_FINDINGS]]
+    findings = [_named(finding, known) for finding in [*certain, *doubts][:MAX_FINDINGS]]
     diagnosis = Diagnosis(session, len(unique), len(job.numbers), job.step_s or None, tuple(findings))
     while len(json.dumps(diagnosis.to_json())) > MAX_DIAGNOSIS_BYTES and len(diagnosis.findings) > 1:
         diagnosis = replace(diagnosis, findings=diagnosis.findings[:-1])

@@ -63,16 +63,16 @@ def late_hosts(behind: Sequence[Sequence[float]], seconds: Sequence[float]) -> l
     late = [tuple(step for step, delay in enumerate(series) if is_late(delay, seconds[step])) for series in behind]
     all_delays = sum(series[step] for series, steps in zip(behind, late, strict=True) for step in steps)
     step_s = median(seconds)
-    found = []
+    hosts = []
     for index, steps in enumerate(late):
         series, long = behind[index], _long(behind[index], steps)
         if len(steps) >= FEWEST_LATE_STEPS and _is_late_as_a_rule(series, steps, step_s):
-            found.append(LateHost(index, steps, _cost(series, steps)))
+            hosts.append(LateHost(index, steps, _cost(series, steps)))
         elif len(long) >= FEWEST_LATE_STEPS and _is_late_at_times(series, long, sum(seconds), all_delays):
-            found.append(LateHost(index, long, _cost(series, long)))
-    if len(found) * 2 > len(behind):
+            hosts.append(LateHost(index, long, _cost(series, long)))
+    if len(hosts) * 2 > len(behind):
         return []
-    return sorted(found, key=lambda host: (-host.delay_s, host.index))
+    return sorted(hosts, key=lambda host: (-host.delay_s, host.index))
 
 
 def is_late(delay_s: float, step_s: float) -> bool:

@@ -60,14 +60,14 @@ def shapes_of(programs: Iterable[Program], executed: AbstractSet[str], wanted: A
     ran = _executed(list(programs), executed)
     if not wanted or sum(len(each.statistics) for each in ran) > MAX_PROGRAM_BYTES:
         return {}
-    found: dict[str, set[str]] = {}
+    by_name: dict[str, set[str]] = {}
     try:
         instructions = islice((one for each in ran for one in _instructions(each)), MAX_INSTRUCTIONS)
         for name, shape in _shapes(instructions, {name.encode(): name for name in wanted}):
-            found.setdefault(name, set()).add(shape)
+            by_name.setdefault(name, set()).add(shape)
     except WireError:
         return {}
-    return {name: shapes.pop() for name, shapes in found.items() if len(shapes) == 1}
+    return {name: shapes.pop() for name, shapes in by_name.items() if len(shapes) == 1}
 
 
 def _executed(programs: Sequence[Program], executed: AbstractSet[str]) -> Sequence[Program]:
@@ -86,7 +86,7 @@ def _instructions(program: Program) -> Iterator[memoryview]:
 
 
 def _messages(data: memoryview, number: int) -> Iterator[memoryview]:
-    return (value for found, value in fields(data) if found == number and not isinstance(value, int))
+    return (value for tag, value in fields(data) if tag == number and not isinstance(value, int))
 
 
 def _shapes(instructions: Iterable[memoryview], wanted: dict[bytes, str]) -> Iterator[tuple[str, str]]:

@@ -47,7 +47,7 @@ def summarize(recording: Recording, *, host: str, trace_bytes: int) -> dict[str,
     programs = frozenset(f"PjitFunction({module.removeprefix('jit_')})" for module in recording.modules)
     doing = activities(thread.events, programs) if thread else []
     choices = [(find_windows(device, thread), device) for device in recording.devices or [Device("none")]]
-    found, device = min(choices, key=lambda choice: _waiting(*choice))
+    windows, device = min(choices, key=lambda choice: _waiting(*choice))
     document: dict[str, Any] = {
         "v": VERSION,
         "host": host,
@@ -59,7 +59,7 @@ def summarize(recording: Recording, *, host: str, trace_bytes: int) -> dict[str,
         "memory": _memory(recording),
         "counters": _counters(recording, device),
     }
-    if found is None or not found.windows:
+    if windows is None or not windows.windows:
         return document
     layers = [
         Layer([each for each in device.work if each[2] != "collective"]),
@@ -67,26 +67,26 @@ def summarize(recording: Recording, *, host: str, trace_bytes: int) -> dict[str,
         Layer(device.loops),
         Layer([(start, end, phase) for start, end, phase, _ in doing]),
     ]
-    spent = [partition(window.start_ps, window.end_ps, layers) for window in found.windows]
+    spent = [partition(window.start_ps, window.end_ps, layers) for window in windows.windows]
     total = sum(sum(each.values()) for each in spent)
-    document["steps"] = _steps(found, spent, device)
+    document["steps"] = _steps(windows, spent, device)
     document["coverage"] = round(1 - sum(each["idle"] for each in spent) / total, 4) if total else 0.0
-    document["operations"] = _operations(found.windows, device, doing, layers)
+    document["operations"] = _operations(windows.windows, device, doing, layers)
     _add_shapes(document["operations"], recording, {name for name, _ in device.totals})
     return document
 
 
-def _waiting(found: Windows | None, device: Device) -> tuple[float, int]:
+def _waiting(windows: Windows | None, device: Device) -> tuple[float, int]:
     """Return the order of a host's devices.
 
     The slowest one waits least in its collectives, and works most.
     """
-    waits = sum(each.end_ps - each.start_ps for each in device.collectives) if found else 0
+    waits = sum(each.end_ps - each.start_ps for each in device.collectives) if windows else 0
     return waits or float("inf"), -sum(end - start for start, end, _ in device.work)
 
 
-def _steps(found: Windows, spent: Sequence[dict[Phase, int]], device: Device) -> dict[str, Any]:
-    rows = list(zip(found.windows, spent, strict=True))
+def _steps(windows: Windows, spent: Sequence[dict[Phase, int]], device: Device) -> dict[str, Any]:
+    rows = list(zip(windows.windows, spent, strict=True))
     stride = 1
     while sum(_is_kept(window.number, stride) for window, _ in rows) > MAX_STEPS:
         stride *= 2
@@ -94,7 +94,7 @@ def _steps(found: Windows, spent: Sequence[dict[Phase, int]], device: Device) ->
     has_collectives = all(window.first_collective_ps is not None for window, _ in kept)
     waits = Layer([(each.start_ps, each.end_ps, "collective") for each in device.collectives])
     return {
-        "source": found.source,
+        "source": windows.source,
         "total": len(rows),
         "numbers": [window.number for window, _ in kept],
         "seconds": [_seconds(window.end_ps - window.start_ps) for window, _ in kept],
