@@ -9,6 +9,7 @@ import sys
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_kube.process import logs
+from mldiagnostics_kube.process.garbage import exempt_loaded
 
 from mldiagnostics_operator import config, replica
 
@@ -18,6 +19,7 @@ def main() -> int:
     try:
         settings = config.load(os.environ)
         logs.configure(settings.log_level)
+        exempt_loaded()
         return asyncio.run(replica.run(settings))
     except ConfigurationError as error:
         sys.stderr.write(f"{error}\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
 import kopf
@@ -26,4 +27,5 @@ def register(watched: Iterable[WatchedResource]) -> kopf.OperatorRegistry:
 def _register(registry: kopf.OperatorRegistry, watched: WatchedResource) -> None:
     @kopf.on.event(*watched.resource.gvr, registry=registry)
     async def on_event(event: kopf.RawEvent, **_: Any) -> None:
-        watched.observe(event["object"], "gone" if event["type"] == "DELETED" else "seen")
+        # Tasks keep the context in which they start, and kopf's has the whole object.
+        Context().run(watched.observe, event["object"], "gone" if event["type"] == "DELETED" else "seen")

@@ -27,12 +27,18 @@ from mldiagnostics_operator.leader import Leader
 from mldiagnostics_operator.probes import OperatorHealth, ReplicaStage
 from mldiagnostics_operator.run_exchange import RunExchange
 from mldiagnostics_operator.runs.controller import RunController
+from mldiagnostics_operator.schedules.controller import ScheduleController
 from mldiagnostics_operator.storage import Storage
 from mldiagnostics_operator.telemetry import OperatorMetrics
 
 _log: Final = logging.getLogger(__name__)
 
-CONTROLLERS: Final[Sequence[ControllerFactory]] = (CaptureController, DiagnosisController, RunController)
+CONTROLLERS: Final[Sequence[ControllerFactory]] = (
+    CaptureController,
+    DiagnosisController,
+    RunController,
+    ScheduleController,
+)
 """The work of a leader; a new kind of work is one more entry."""
 
 _RETRY_S: Final = 5.0

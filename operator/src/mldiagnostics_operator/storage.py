@@ -9,7 +9,7 @@ from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from mldiagnostics.errors import StoreError, StoreUnreachable
+from mldiagnostics.errors import ConfigurationError, MissingExtraError, StoreError, StoreUnreachable
 from mldiagnostics.store import open_store
 from mldiagnostics.store.local import LocalStore
 from mldiagnostics.store.model import HEAD_BYTES
@@ -98,6 +98,11 @@ class LogDirectory:
 
         return await self._call(lambda: tuple(entries()))
 
+    async def folders(self, prefix: str = "") -> tuple[str, ...]:
+        """List the names of the directories directly below a directory."""
+        inner = "/".join((*self.location.segments, *filter(None, (prefix,))))
+        return await self._call(lambda: tuple(self._store().folders(inner)))
+
     async def delete(self, key: str, *, only_if: Condition | None = None) -> bool:
         """Delete a file; return False if it did not exist or the condition rejects it."""
         return await self._call(lambda: self._store().delete(self._inner(key), only_if=only_if))
@@ -129,16 +134,26 @@ class OpenStores:
         """Return the store of a location, in a thread.
 
         Loading the client of a bucket takes a second.
+
+        Raises:
+            StoreError: This installation cannot open buckets of this scheme.
         """
         if location.medium is Medium.VOLUME:
             return self._volume
         bucket = location.bucket
         with self._opening:
-            store = self._buckets.pop(bucket, None) or open_store(f"gs://{bucket}", timeout_s=REQUEST_TIMEOUT_S)
+            store = self._buckets.pop(bucket, None) or _opened(bucket)
             self._buckets[bucket] = store
             if len(self._buckets) > OPEN_STORES:
                 del self._buckets[next(iter(self._buckets))]
             return store
+
+
+def _opened(bucket: str) -> Store:
+    try:
+        return open_store(bucket, timeout_s=REQUEST_TIMEOUT_S)
+    except (ConfigurationError, MissingExtraError) as error:  # no client of this scheme, or no settings for it
+        raise StoreError(str(error)) from error
 
 
 class Storage:

@@ -60,6 +60,13 @@ _TARGETS: Final = MetricSpec(
     labels=("state", "reason"),
 )
 _STORED_BYTES: Final = MetricSpec(Counter, "mldiagnostics_trace_bytes_total", "Bytes of stored traces.")
+_AUTOMATIC: Final = MetricSpec(
+    Counter,
+    "mldiagnostics_automatic_captures_total",
+    "Captures of schedules, by result (created, rejected by the API server, refused by a limit), and their cause: the "
+    "trigger, `Slot`, or the limit that refused them.",
+    labels=("result", "cause"),
+)
 _QUEUED: Final = MetricSpec(Gauge, "mldiagnostics_captures_queued", "Captures that wait for admission.")
 _IN_FLIGHT: Final = MetricSpec(Gauge, "mldiagnostics_captures_in_flight", "Captures that run in this replica.")
 _STATUS_WRITES: Final = MetricSpec(
@@ -110,6 +117,7 @@ class OperatorMetrics:
         self._start_skew = _START_SKEW.register(self.registry)
         self._targets = _TARGETS.register(self.registry)
         self._stored_bytes = _STORED_BYTES.register(self.registry)
+        self._automatic = _AUTOMATIC.register(self.registry)
         self._queued = _QUEUED.register(self.registry)
         self._in_flight = _IN_FLIGHT.register(self.registry)
         self._status_writes = _STATUS_WRITES.register(self.registry)
@@ -139,6 +147,10 @@ class OperatorMetrics:
     def watch_lag(self, seconds: float) -> None:
         """Set how far the watch is behind the API server."""
         self._watch_lag.set(seconds)
+
+    def automatic_capture(self, result: str, cause: str) -> None:
+        """Count a capture of a schedule: `created`, `rejected` or `refused`."""
+        self._automatic.labels(result=result, cause=cause).inc()
 
     def queue(self, *, queued: int, in_flight: int) -> None:
         """Set how many captures wait and how many run."""

@@ -14,6 +14,8 @@ from mldiagnostics_operator import handlers
 from mldiagnostics_operator.controller import WatchedResource
 
 _STOP_S: Final = 10.0
+_PAGE: Final = 20
+"""Objects of one response: each may have 1.5 MiB, and several times as much while it is parsed."""
 
 
 class WatchEnded(Exception):
@@ -98,7 +100,7 @@ def _settings(watched: Iterable[WatchedResource]) -> kopf.OperatorSettings:
     settings.watching.client_timeout = 330
     settings.watching.connect_timeout = 60
     settings.watching.inactivity_timeout = 70
-    settings.watching.chunk_size = 500
+    settings.watching.chunk_size = _PAGE
     for each in watched:
         if each.field_selector:
             settings.watching.field_selectors[each.resource.group, each.resource.plural] = each.field_selector

@@ -146,7 +146,8 @@ class CaptureController:
             work = capture.run()
         with about(object=meta.name, namespace=meta.namespace, uid=meta.uid):
             task = self._tasks[meta.uid] = asyncio.create_task(work, name=f"{meta.namespace}/{meta.name}")
-        task.add_done_callback(lambda _: self._forget(body))
+        kept = {"metadata": {"uid": meta.uid}, "spec": body.get("spec") or {}}  # annotations may have 256 KiB
+        task.add_done_callback(lambda _: self._forget(kept))
 
     def _is_accepted_or_finished(self, body: Mapping[str, Any]) -> bool:
         return body["metadata"]["uid"] in self._accepted or (body.get("status") or {}).get("phase") in FINISHED_PHASES

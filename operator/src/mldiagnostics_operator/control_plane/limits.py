@@ -38,6 +38,8 @@ CONNECTIONS: Final = 4096
 """Each SDK keeps one; beyond that, the connection that has been idle for the longest time is closed."""
 NEW_CONNECTIONS_PER_SECOND: Final = 50.0
 """Of one address: a pod, or all clients behind a proxy. A handshake costs 1 ms, and needs no token."""
+HANDSHAKES_PER_SECOND: Final = 300.0
+"""Of all addresses, in turn: a third of a core at most, and 4096 hosts that start at once wait 14 s."""
 SMALL_BODY_BYTES: Final = 8 * _KIB
 """Usual reports have 1 kB, and so many arrive at a time as there are connections."""
 LARGE_BODIES_BYTES: Final = 16 * _MIB
@@ -94,6 +96,8 @@ JOURNAL_WRITES: Final = 8
 JOURNAL_WRITES_OF_NAMESPACE: Final = 6
 JOURNAL_MERGES: Final = 3
 """Tries of a write while a former leader still writes; it ends within seconds."""
+JOURNAL_COUNT_INTERVAL_S: Final = 3600.0
+"""Pause between two counts of the journals on the volume, which visit each run's directory."""
 FINAL_WAIT_S: Final = 2.0
 """An answer to a final report waits so long for the journal: the process that sent it is about to end."""
 MAX_STATE_BYTES: Final = 64 * _MIB

@@ -8,6 +8,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Final
 
+from mldiagnostics_operator.control_plane import limits
 from mldiagnostics_operator.control_plane.http.server import ControlPlane
 from mldiagnostics_operator.control_plane.journal.journal import JournalUnavailable
 from mldiagnostics_operator.control_plane.publication import publication
@@ -44,6 +45,7 @@ async def serve(
     *,
     storage: Storage,
     deleted_pods: DeletedPods,
+    on_record: Callable[[Callable[[RunKey], None]], None] = lambda _: None,
     clock: Callable[[], float] = time.time,
     upkeep_s: float = UPKEEP_S,
     second_look_s: float = SECOND_LOOK_S,
@@ -58,12 +60,24 @@ async def serve(
         runs: Returns the runs that are not finished: their journals are read, and they stay in memory.
         storage: Opens the directories of journals.
         deleted_pods: Deletions of pods, from the watch of the pods of runs.
+        on_record: Gets a function that is to be called with each run whose record of the cluster is new.
         clock: Unix time.
         upkeep_s: Pause in seconds between two calls of `runs`.
         second_look_s: When all journals are read again: a former leader may have written after the first time.
     """
     async with publication.certificate(cluster, config) as certificate:
-        plane = ControlPlane(cluster, config, telemetry, table, certificate, storage=storage, clock=clock)
+        plane = ControlPlane(
+            cluster,
+            config,
+            telemetry,
+            table,
+            certificate,
+            storage=storage,
+            clock=clock,
+            journal_interval_s=limits.JOURNAL_INTERVAL_S,
+            account_interval_s=limits.ACCOUNT_INTERVAL_S,
+        )
+        on_record(plane.note_record)
         with deleted_pods.passed_to(plane.pod_gone, plane.pods_missed):
             async with asyncio.TaskGroup() as group:
                 group.create_task(plane.run())

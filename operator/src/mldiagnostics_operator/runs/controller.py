@@ -89,7 +89,9 @@ class RunController:
             self._runs,
             self._queue,
             self._watches,
-            inputs=InputReader(self._watches, identities, self.reports, exchange, view_url=config.view_url),
+            inputs=InputReader(
+                self._watches, identities, self.reports, exchange, view_url=config.view_url, policy=config.policy
+            ),
             creation=self._creation,
             writer=RunWriter(services, self._records),
             ended=ended,
@@ -152,5 +154,6 @@ class RunController:
             lambda: self._runs.unfinished,
             storage=services.storage,
             deleted_pods=self._watches.pods.deleted_pods,
+            on_record=self._records.subscribe,
             clock=lambda: services.clock().timestamp(),
         )

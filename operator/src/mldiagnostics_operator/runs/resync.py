@@ -10,6 +10,8 @@ from itertools import chain, islice
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
+from mldiagnostics_api.runs.attempts import controller_attempt
+
 from mldiagnostics_operator.runs.keys import ReportKey
 from mldiagnostics_operator.runs.run import Run
 from mldiagnostics_operator.runs.telemetry import RaisedSignal
@@ -90,7 +92,7 @@ class RunResync:
         elif each in self._runs:
             each.is_current = False
             if each.observed is not None and not each.finished:
-                self._watches.pods.search(each.pods_key, each.status.attempt or 0, each.observed)
+                self._watches.pods.search(each.pods_key, controller_attempt(each.status), each.observed)
             self._queue.add(each.key)
 
     def _forget_ended(self) -> None:

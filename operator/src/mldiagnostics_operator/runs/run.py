@@ -111,12 +111,19 @@ class Run:
         """Table entry of the workload's kind; None without a workload of a known kind."""
         return workload_of(self.workload.kind, self.workload.api_version) if self.workload else None
 
-    def facts(self, reported: ReportedRun | None) -> RunFacts:
-        """Return everything that is known about the run now."""
+    def facts(self, reported: ReportedRun | None, storage: str = "") -> RunFacts:
+        """Return everything that is known about the run now.
+
+        Args:
+            reported: Its reports; None without one.
+            storage: Root that the operator uses for its files; empty without one.
+        """
         kind = self.kind
         return RunFacts(
             run_id=self.run_id,
             workload=f"{self.workload.kind}/{self.workload.name}" if self.workload else "",
+            display_name=self.spec.get("displayName") or "",
+            storage=storage,
             generation=self.meta.generation,
             lifecycle=self.observed.state if self.observed else None,
             gone=self.gone,

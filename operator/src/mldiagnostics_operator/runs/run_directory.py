@@ -12,6 +12,18 @@ if TYPE_CHECKING:
     from mldiagnostics_api.captures.policy import Policy
 
 
+def root_of_run(policy: Policy, namespace: str, location: str | None) -> str:
+    """Return the root that the operator uses for the files of a run.
+
+    Empty without one that the namespace may use. Arguments as for `run_directory`.
+    """
+    try:
+        root = run_root(location, namespace, policy)
+    except ValueError:
+        return ""
+    return "" if root.medium is Medium.POD else str(root)
+
+
 def run_directory(policy: Policy, namespace: str, run_id: str, location: str | None) -> Location | None:
     """Return the directory of a run; None if it is in a pod.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from mldiagnostics_api.reports.models import MAX_COMPRESSED_BYTES
 from mldiagnostics_kube.serving.bounded_server import BoundedServer, Bounds
-from mldiagnostics_kube.serving.connections import ConnectionTimes
+from mldiagnostics_kube.serving.connection import ConnectionTimes
 
 from mldiagnostics_operator.control_plane import limits
 from mldiagnostics_operator.control_plane.http.peer_endpoint import PeerEndpoint
@@ -124,6 +124,7 @@ class ControlPlane:
         try:
             async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
                 group.create_task(self.journal.run())
+                group.create_task(self.journal.keep_counting())
                 group.create_task(self._accounts.run())
                 port = await stack.enter_async_context(
                     self._server(self._reports.route, limits.CONNECTIONS).serving(
@@ -166,6 +167,10 @@ class ControlPlane:
         self._authenticator.forget_pod(uid)
         self._attribution.forget_pod(uid)
 
+    def note_record(self, key: RunKey) -> None:
+        """Compute the account of a run again: the cluster shows more of its attempts."""
+        self._accounts.note(key)
+
     def pods_missed(self) -> None:
         """Drop all tokens and runs of pods: any pod may have been deleted."""
         self._authenticator.forget_all()
@@ -181,6 +186,7 @@ class ControlPlane:
         bounds = Bounds(
             connections=connections,
             new_per_second=limits.NEW_CONNECTIONS_PER_SECOND,
+            handshakes_per_second=limits.HANDSHAKES_PER_SECOND,
             body_bytes=MAX_COMPRESSED_BYTES,
             small_bytes=limits.SMALL_BODY_BYTES,
             large_bytes=limits.LARGE_BODIES_BYTES,

@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mldiagnostics.errors import LogMissing, MLDiagnosticsError
 from mldiagnostics.goodput.ledger.history import History
+from mldiagnostics.goodput.load_reports import recorded_by_cluster
 from mldiagnostics.goodput.log import open_log
 from mldiagnostics.goodput.report.build import bucket_name
+from mldiagnostics.goodput.report.figures import reliability_of
+from mldiagnostics.store.shared import shared_directory
 from mldiagnostics_api.captures.location import Medium
 from mldiagnostics_api.reports.reported_run import ReportedGoodput
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.account import Account
     from mldiagnostics.goodput.log import Log
+    from mldiagnostics.goodput.report.figures import Reliability
     from mldiagnostics_api.captures.location import Location
     from mldiagnostics_api.reports.reported_run import RunKey
 
@@ -42,7 +46,8 @@ class _OpenJournal(NamedTuple):
 class Accounts:
     """Computes the goodput of runs whose journal has new events, one after the other.
 
-    It reads the journal as every reader of goodput logs does, so that both have the same figures.
+    It reads the journal and the record of the cluster beside it, as every reader of goodput logs does, so that all
+    have the same figures.
 
     Args:
         table: The memory of the reports, which gets the accounts.
@@ -71,7 +76,7 @@ class Accounts:
         self._wake = asyncio.Event()
 
     def note(self, key: RunKey) -> None:
-        """Compute the account of a run soon: its journal has new events, or its end."""
+        """Compute the account of a run soon: its journal or its record is new."""
         self._waiting[key] = None
         self._wake.set()
 
@@ -82,7 +87,10 @@ class Accounts:
 
     async def run(self) -> None:
         """Compute accounts until cancelled."""
-        with ThreadPoolExecutor(1, thread_name_prefix="accounts") as pool:
+        with (
+            shared_directory(self._volume_root),
+            ThreadPoolExecutor(1, thread_name_prefix="accounts") as pool,
+        ):
             while True:
                 key, wait_s = self._next()
                 if key is None:
@@ -108,7 +116,9 @@ class Accounts:
         if run is None or owner is None:
             return
         finished = run.phase != "Active"
-        as_of = (run.ended or run.last_received) if finished else run.last_received
+        as_of = run.events_until or run.last_received  # journals of earlier versions do not have it
+        if finished and run.ended is not None:
+            as_of = min(as_of, run.ended)
         try:
             goodput = await asyncio.get_running_loop().run_in_executor(
                 pool,
@@ -147,12 +157,14 @@ class Accounts:
         self._journals[key] = journal
         self._free()
         moment = round(now * 1e6)
+        cluster = recorded_by_cluster(self._place(location))
         run = journal.history.of(moment)
         if ends_with_events and (last := run.last_event(moment)) is not None:
             moment = last
         if run.first_event is None or run.first_event > moment:
             return None
-        return _goodput(run.account(moment), attempts=len(run.attempts(moment)), as_of=moment / 1e6)
+        losses = reliability_of(run, moment, cluster)
+        return _goodput(run.account(moment), losses, attempts=len(run.attempts(moment)), as_of=moment / 1e6)
 
     def _place(self, location: Location) -> str:
         if location.medium is Medium.VOLUME:
@@ -167,7 +179,7 @@ class Accounts:
             del sizes[oldest], self._journals[oldest]
 
 
-def _goodput(account: Account, *, attempts: int, as_of: float) -> ReportedGoodput:
+def _goodput(account: Account, losses: Reliability, *, attempts: int, as_of: float) -> ReportedGoodput:
     return ReportedGoodput(
         as_of=as_of,
         started=account.start / 1e6,
@@ -176,5 +188,8 @@ def _goodput(account: Account, *, attempts: int, as_of: float) -> ReportedGoodpu
         unproductive={bucket_name(spent): length / 1e6 for spent, length in account.unproductive.items()},
         disruptions=account.disruptions,
         attempts=attempts,
+        ettr=losses.ettr_with_queueing,
+        mttr_seconds=losses.failures.recovery.total_s if losses.failures.recovery else None,
+        mttf_seconds=losses.failures.mttf_s,
         last_step=account.last_step,
     )

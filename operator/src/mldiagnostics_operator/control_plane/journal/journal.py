@@ -14,9 +14,11 @@ from mldiagnostics import layout
 from mldiagnostics.errors import AlreadyStored, NotStored, StoreError
 from mldiagnostics_api.captures.location import Location, Medium
 
+from mldiagnostics_operator.control_plane.journal.stored_journals import stored_journals
 from mldiagnostics_operator.control_plane.journal.volume_shares import JournalSize, VolumeShares
 from mldiagnostics_operator.control_plane.limits import (
     FINAL_WAIT_S,
+    JOURNAL_COUNT_INTERVAL_S,
     JOURNAL_INTERVAL_S,
     JOURNAL_MERGES,
     JOURNAL_STARTS,
@@ -116,6 +118,18 @@ class Journal:
         finally:
             with suppress(asyncio.CancelledError):
                 await self.close()
+
+    async def keep_counting(self) -> None:
+        """Count the journals on the volume now and then, until cancelled.
+
+        Former leaders wrote some, and users delete some; all count for the share of their namespace.
+        """
+        while self._root.medium is Medium.VOLUME:
+            try:
+                self._shares.counted(await stored_journals(self._storage.directory(self._root)))
+            except StoreError as error:
+                _log.warning("The journals on the volume are not counted: %(error)s", {"error": error})
+            await asyncio.sleep(JOURNAL_COUNT_INTERVAL_S)
 
     async def close(self) -> None:
         """Write everything that is not written yet."""

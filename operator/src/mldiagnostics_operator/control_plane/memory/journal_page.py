@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
+from mldiagnostics_api.reports.reported_run import RunKey
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
-
-    from mldiagnostics_api.reports.reported_run import RunKey
 
     from mldiagnostics_operator.control_plane.memory.event_log import Segment
 
@@ -19,6 +18,7 @@ STATE_VERSION: Final = 1
 _PROCESSES: Final = b',"processes":{\n'
 """Only the end of the facts has a line break."""
 _MARK: Final = re.compile(rb'\{"v":\d+,"mark":"([^"]*)"')
+_KEY: Final = re.compile(_MARK.pattern + rb',"namespace":"([^"]*)","runId":"([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,8 @@ class JournalPage:
     """New events, by incarnation."""
     sequences: Mapping[str, int]
     """The newest sequence in `state`, by incarnation."""
+    events_until: float
+    """Moment up to which `segments` and earlier pages have all goodput events, as `ReportedRun.events_until`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,12 @@ def read_mark(head: bytes) -> str:
     """Return the mark of a state from its first bytes; empty for any other content."""
     match = _MARK.match(head)
     return match[1].decode("utf-8", "replace") if match else ""
+
+
+def read_key(head: bytes) -> RunKey | None:
+    """Return the run of a state from its first bytes; None for any other content."""
+    match = _KEY.match(head)
+    return RunKey(match[2].decode("utf-8", "replace"), match[3].decode("utf-8", "replace")) if match else None
 
 
 def read_state(text: bytes, key: RunKey) -> Generator[None, None, dict[str, Any]]:

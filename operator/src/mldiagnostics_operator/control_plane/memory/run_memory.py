@@ -67,6 +67,10 @@ class RunMemory:
         """The newest configurations, after their place in the order of reports."""
         self._left_out: dict[str, float] = {}
         """When a part of a report was not kept, by its name."""
+        self._events_sent = 0.0
+        """When the newest report was sent whose goodput events are all in memory, by the clock of its process."""
+        self._events_until = 0.0
+        """When the newest report was sent whose goodput events are all in the journal."""
         self.size = RUN_BYTES
         """Bytes in memory, without event lines."""
         self._goodput: ReportedGoodput | None = None
@@ -149,6 +153,7 @@ class RunMemory:
             changed = self._add_events(report, extras.events) or changed
             if not extras.events.whole:
                 missing.add("goodput events")
+        self._note_sent(report, extras.events)
         if is_new:
             self._note_missing(missing, received)
             if not missing:
@@ -156,6 +161,13 @@ class RunMemory:
         if changed:
             self._touch()
         return changed
+
+    def _note_sent(self, report: Report, events: PackedEvents | None) -> None:
+        """Note when the leader sent a report whose events are all in memory."""
+        known = self.known_events(report.incarnation)
+        is_whole = events is None or (events.whole and known >= events.first + events.number)
+        if report.run is not None and is_whole:
+            self._events_sent = max(self._events_sent, report.sent)
 
     def _set_configs(self, order: tuple[int, float, int], configs: ShownConfigs, room: int) -> bool:
         """Keep newer configurations if they fit; return whether they do."""
@@ -208,6 +220,7 @@ class RunMemory:
                 first_received=self._first_received,
                 configs=self._configs[1] if self._configs else ShownConfigs(),
                 left_out=tuple(self._left_out),
+                events_until=self._events_until,
                 goodput=self._goodput,
             )
         return self._view
@@ -217,6 +230,7 @@ class RunMemory:
 
         It yields after each slice of work.
         """
+        until = self._events_sent
         segments = {name: each for name, log in self._logs.items() if (each := log.segment(self._name(name)))}
         sequences, saved = dict[str, int](), list[bytes]()
         for names in batched(list(self._processes), PROCESSES_OF_SLICE):
@@ -224,7 +238,8 @@ class RunMemory:
             sequences |= {name: process.whole for name, process in present.items()}
             saved.append(orjson.dumps({name: process.saved() for name, process in present.items()})[1:-1])
             yield
-        return JournalPage(write_state(self.key, mark, self._facts(), saved), segments, sequences)
+        facts = {**self._facts(), "eventsUntil": until}
+        return JournalPage(write_state(self.key, mark, facts, saved), segments, sequences, until)
 
     def note_persisted(self, page: JournalPage, files: Mapping[str, WrittenFile], now: float) -> None:
         """Note that a page was written; see `ReportTable.persisted`."""
@@ -234,6 +249,7 @@ class RunMemory:
         for name, segment in page.segments.items():
             if log := self._logs.get(name):
                 log.written(segment, size=files[name].size, now=now, foreign=files[name].foreign)
+        self._note_events_until(page.events_until)
 
     def restore_processes(self, saved: Mapping[str, Mapping[str, Any]]) -> None:
         """Add some processes of the journal; newer reports win."""
@@ -266,7 +282,13 @@ class RunMemory:
                 configs = restored_configs(saved_configs["value"], saved_configs.get("omitted", 0))
                 self.size += configs.size - (self._configs[1].size if self._configs else 0)
                 self._configs = order, configs
+        self._note_events_until(state.get("eventsUntil", 0.0))
         self._touch()
+
+    def _note_events_until(self, until: float) -> None:
+        self._events_sent = max(self._events_sent, until)
+        if until > self._events_until:
+            self._events_until, self._view = until, None
 
     def _touch(self) -> None:
         self._revision += 1

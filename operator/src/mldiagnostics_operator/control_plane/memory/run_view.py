@@ -28,6 +28,7 @@ def reported_run(
     configs: ShownConfigs,
     left_out: Sequence[str],
     goodput: ReportedGoodput | None,
+    events_until: float,
 ) -> ReportedRun:
     """Return what is known about a run; the newest process that leads reports for it.
 
@@ -40,6 +41,7 @@ def reported_run(
         configs: The newest configurations.
         left_out: Parts of the newest reports that were not kept.
         goodput: The newest account.
+        events_until: Moment up to which the journal has all goodput events.
     """
     ordered = sorted(processes, key=lambda each: each.order)
     leaders = [each for each in ordered if each.leader]
@@ -71,6 +73,7 @@ def reported_run(
         hosts=_hosts(ordered),
         goodput=goodput,
         left_out=left_out,
+        events_until=events_until,
     )
 
 

@@ -17,9 +17,10 @@ from mldiagnostics_api.runs.cluster_record import cluster_record, merged_record
 from mldiagnostics_operator.runs.run_directory import run_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from mldiagnostics_api.captures.policy import Policy
+    from mldiagnostics_api.reports.reported_run import RunKey
 
     from mldiagnostics_operator.runs.keys import ObjectKey
     from mldiagnostics_operator.runs.run import Run
@@ -49,7 +50,12 @@ class ClusterRecords:
         """The last runs whose files were deleted, by the uids of their objects."""
         self._turn = asyncio.Lock()
         """Held by the write in progress."""
+        self._written: Callable[[RunKey], None] = lambda _: None
         self._woken = asyncio.Event()
+
+    def subscribe(self, written: Callable[[RunKey], None]) -> None:
+        """Pass each run whose record was written to a function; the last one counts."""
+        self._written = written
 
     def note(self, run: Run) -> None:
         """Write the record of a run soon."""
@@ -88,6 +94,7 @@ class ClusterRecords:
             directory = self._storage.directory(location)
             content = orjson.dumps(merged_record(await _earlier(directory), record))
             await directory.put(_KEY, content, replaces=lambda _: True)
+            self._written(run.report_key)
         except (StoreError, OSError, ValueError) as error:
             _log.warning(
                 "Start-up and causes of run %(run)s are not in its files: %(error)s",

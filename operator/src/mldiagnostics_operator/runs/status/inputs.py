@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Final
 from mldiagnostics_api.formats import optional_time
 from mldiagnostics_kube.client.apiserver import ClusterError
 
+from mldiagnostics_operator.runs.run_directory import root_of_run
 from mldiagnostics_operator.runs.status.next_status import RunInputs
 
 if TYPE_CHECKING:
+    from mldiagnostics_api.captures.policy import Policy
+
     from mldiagnostics_operator.control_plane.memory.table import ReportTable
     from mldiagnostics_operator.run_exchange import RunExchange
     from mldiagnostics_operator.runs.run import Run
@@ -29,6 +32,7 @@ class InputReader:
         reports: Reports of processes.
         exchange: Sessions of captures.
         view_url: URL of the web view; empty without one.
+        policy: The default storage, and the storage that each namespace may use.
     """
 
     def __init__(
@@ -39,12 +43,14 @@ class InputReader:
         exchange: RunExchange,
         *,
         view_url: str,
+        policy: Policy,
     ) -> None:
         self._watches = watches
         self._identities = identities
         self._reports = reports
         self._exchange = exchange
         self._view_url = view_url
+        self._policy = policy
 
     async def read(self, run: Run) -> RunInputs:
         """Return the inputs of a run as they are now."""
@@ -54,7 +60,10 @@ class InputReader:
         if queue is not None and queue.evicted is not None:
             pods.note(run.pods_key, queue.evicted)  # it stays when the workload is admitted again
         return RunInputs(
-            facts=run.facts(self._reports.view(run.report_key) if run.run_id else None),
+            facts=run.facts(
+                self._reports.view(run.report_key) if run.run_id else None,
+                root_of_run(self._policy, run.meta.namespace, run.storage_location),
+            ),
             created=optional_time(workload.metadata.get("creationTimestamp")) if workload else None,
             queue=queue,
             pods=pods.of(run.pods_key),

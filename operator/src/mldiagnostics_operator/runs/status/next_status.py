@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from mldiagnostics_api.conditions import true_since
 from mldiagnostics_api.lifecycle.queueing import queued
 from mldiagnostics_api.names import RunConditionType
+from mldiagnostics_api.runs.attempts import controller_attempt
 from mldiagnostics_api.runs.findings import with_findings
 from mldiagnostics_api.runs.observation import RunObservation, cause_messages, observed
+from mldiagnostics_api.runs.reported_parts import without_pods
 from mldiagnostics_api.runs.sessions import session_messages, with_sessions
 from mldiagnostics_api.runs.signal_conditions import signal_messages, signalled
 from mldiagnostics_api.runs.signals import SignalThresholds
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from mldiagnostics_api.disruptions import Evidence
-    from mldiagnostics_api.lifecycle import Lifecycle
     from mldiagnostics_api.lifecycle.queueing import QueueVerdict
     from mldiagnostics_api.runs.signal_conditions import SignalStates
     from mldiagnostics_api.v1alpha1 import MLRunStatus, RunFinding, RunSession
@@ -68,11 +69,14 @@ def next_status(previous: MLRunStatus, inputs: RunInputs, now: datetime) -> Next
         inputs: Workload, queue, reports, pods and sessions as they are now.
         now: Current time.
     """
-    known, reported = inputs.facts.lifecycle, inputs.facts.reported
+    known = inputs.facts.lifecycle
     state = queued(known, inputs.queue) if known else None
-    status = fold(previous, replace(inputs.facts, lifecycle=state), now)
-    status = observed(status, _observation(status, state, inputs), reported, now)
-    status, signals = signalled(with_findings(status, inputs.findings), inputs.signals, reported, inputs.limits, now)
+    facts = _facts(previous, replace(inputs.facts, lifecycle=state), inputs.pods)
+    status = fold(previous, facts, now)
+    status = observed(status, _observation(status, facts, inputs), facts.reported, now)
+    status, signals = signalled(
+        with_findings(status, inputs.findings), inputs.signals, facts.reported, inputs.limits, now
+    )
     status = with_sessions(status, inputs.sessions)
     if inputs.url:
         status = status.model_copy(update={"url": inputs.url})
@@ -87,9 +91,23 @@ def run_events(before: MLRunStatus, after: MLRunStatus) -> tuple[RunEvent, ...]:
     return (*causes, *signals, *sessions, *events_between(before, after))
 
 
-def _observation(status: MLRunStatus, state: Lifecycle | None, inputs: RunInputs) -> RunObservation:
+def _facts(previous: MLRunStatus, facts: RunFacts, pods: PodsOfRun | None) -> RunFacts:
+    """Return the facts with those that the pods show."""
+    if pods is None:
+        return facts.without_account()
+    number = max(controller_attempt(previous), facts.lifecycle.attempt if facts.lifecycle else 0)
+    facts = replace(facts, reported=facts.reported and without_pods(facts.reported, pods.gone))
+    return replace(
+        facts.without_account(),
+        program=pods.leading(number, hosts=facts.lifecycle.hosts if facts.lifecycle else None),
+        crashing=pods.crashing(number),
+        restarts=pods.restarts,
+    )
+
+
+def _observation(status: MLRunStatus, facts: RunFacts, inputs: RunInputs) -> RunObservation:
     """Return the pods of the current attempt, with all that explains them."""
-    attempt, pods = status.attempt or 0, inputs.pods
+    attempt, pods, state = controller_attempt(status), inputs.pods, facts.lifecycle
     pulls = pods.pulls_of(attempt) if pods else ()
     admitted = inputs.created
     if state and state.queue:
@@ -104,4 +122,5 @@ def _observation(status: MLRunStatus, state: Lifecycle | None, inputs: RunInputs
         are_pulls_open=not pulls,
         refused=inputs.refused,
         evidence=tuple(pods.evidence.values()) if pods else (),
+        program=facts.program,
     )

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics_api.disruptions import DisruptionCause, pod_evidence
+from mldiagnostics_api.lifecycle.program import PodProgram
 from mldiagnostics_api.lifecycle.startup import PodStartup
 from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.workloads.kinds import JOBSET
-from mldiagnostics_api.workloads.pods import FINISHED_PHASES
+from mldiagnostics_api.workloads.pods import FINISHED_PHASES, PodView
+from mldiagnostics_api.workloads.ranking import leads
 from mldiagnostics_kube.cache.object_store import key_of
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ MAX_EVIDENCE: Final = 256
 """Items of evidence of one run; further ones are of hosts that end with those before."""
 MAX_ENDED: Final = 8
 """Ended pods of a run whose node and events are read: the others end because of them."""
+_OF_CONTAINERS: Final = frozenset({DisruptionCause.OUT_OF_MEMORY, DisruptionCause.EXIT_CODE})
+"""Causes that a pod has again and again, with restarts in place."""
 _ON_A_WORKING_NODE: Final = frozenset(
     {
         DisruptionCause.OUT_OF_MEMORY,
@@ -36,6 +40,10 @@ _ON_A_WORKING_NODE: Final = frozenset(
 )
 _ATTEMPT: Final = f"{JOBSET}/restart-attempt"
 
+MAX_FAILURES: Final = 8
+"""Items of evidence of one pod and one cause: a container that is restarted in place fails again and again."""
+MAX_GONE: Final = 1024
+"""Ended pods of a run whose processes do not count as hosts; the reports of older ones are silent by then."""
 MAX_PULLS: Final = 8
 """Pods of a run whose events of pulls are read: those that started last."""
 
@@ -61,6 +69,11 @@ class RunPod:
     attempt: int | None
     """The attempt that its controller gives; None without such a label."""
     startup: PodStartup
+    program: PodProgram | None = None
+    restarts: int = 0
+    """Restarts of all its containers."""
+    leads: bool | None = None
+    """Whether it has the first position of its workload; None without positions."""
 
 
 @dataclass(slots=True)
@@ -69,8 +82,10 @@ class PodsOfRun:
 
     pods: dict[str, RunPod] = field(default_factory=dict)
     """By name."""
-    evidence: dict[tuple[str, str], Evidence] = field(default_factory=dict)
-    """By subject and cause; the first one stays."""
+    evidence: dict[tuple[str, str, datetime | None], Evidence] = field(default_factory=dict)
+    """By subject and cause, the first one stays; those of containers by their time too."""
+    gone: dict[str, None] = field(default_factory=dict)
+    """Uids of pods that ended or were deleted, the oldest first."""
     ended: dict[str, EndedPod] = field(default_factory=dict)
     """Ended pods that are to be examined, by uid."""
     pulls: dict[str, datetime | None] = field(default_factory=dict)
@@ -78,7 +93,29 @@ class PodsOfRun:
 
     def of_attempt(self, attempt: int) -> Sequence[PodStartup]:
         """Return the live pods of an attempt."""
-        return [pod.startup for pod in self.pods.values() if pod.live and pod.attempt in (None, attempt)]
+        return [pod.startup for pod in self._live(attempt)]
+
+    def leading(self, attempt: int, *, hosts: int | None) -> PodProgram | None:
+        """Return the program of the live pod that leads an attempt.
+
+        None if it is not known. Without positions it is the only pod of a workload of one host.
+        """
+        live = self._live(attempt)
+        leading = [pod for pod in live if pod.leads or (pod.leads is None and hosts == 1)]
+        return leading[0].program if len(leading) == 1 else None
+
+    def crashing(self, attempt: int) -> PodProgram | None:
+        """Return a program whose restart the kubelet delays, first that of the run."""
+        waiting = [pod for pod in self._live(attempt) if pod.program is not None and pod.program.waiting]
+        return min(waiting, key=_leads_first).program if waiting else None
+
+    @property
+    def restarts(self) -> int | None:
+        """Restarts of the containers of all pods that exist; None without a pod."""
+        return sum(pod.restarts for pod in self.pods.values()) if self.pods else None
+
+    def _live(self, attempt: int) -> Sequence[RunPod]:
+        return [pod for pod in self.pods.values() if pod.live and pod.attempt in (None, attempt)]
 
     def last_started(self) -> Sequence[RunPod]:
         """Return the live pods that started last, if all have started."""
@@ -89,15 +126,28 @@ class PodsOfRun:
 
     def pulls_of(self, attempt: int) -> Sequence[datetime | None]:
         """Return the ends of the pulls of an attempt; empty if their events were not read."""
-        uids = [pod.uid for pod in self.pods.values() if pod.live and pod.attempt in (None, attempt)]
-        return [self.pulls[uid] for uid in uids if uid in self.pulls]
+        return [self.pulls[pod.uid] for pod in self._live(attempt) if pod.uid in self.pulls]
 
     def add(self, item: Evidence | None) -> bool:
         """Keep an item of evidence; return whether it is new."""
-        if item is None or (item.subject, item.cause) in self.evidence or len(self.evidence) >= MAX_EVIDENCE:
+        if item is None:
             return False
-        self.evidence[item.subject, item.cause] = item
+        key = (item.subject, item.cause, item.time if item.cause in _OF_CONTAINERS else None)
+        if key in self.evidence:
+            return False
+        same = [each for each in self.evidence if each[:2] == key[:2]]
+        if len(same) >= MAX_FAILURES:
+            del self.evidence[same[0]]
+        elif len(self.evidence) >= MAX_EVIDENCE:
+            return False
+        self.evidence[key] = item
         return True
+
+    def note_end(self, uid: str) -> None:
+        """Note that the processes of a pod do not report any more."""
+        self.gone[uid] = None
+        if len(self.gone) > MAX_GONE:
+            del self.gone[next(iter(self.gone))]
 
 
 class RunPodStore:
@@ -179,6 +229,7 @@ class RunPodStore:
         self._deleted.gone(item["metadata"]["uid"])
         key = self._labels.get(key_of(item))
         if key is not None:
+            self._runs[key].note_end(item["metadata"]["uid"])
             self._examine(key, self._runs[key], item, removed=True)
             self._forget(key_of(item))
 
@@ -199,6 +250,10 @@ class RunPodStore:
         pod = _reduced(item)
         before = run.pods.get(metadata["name"])
         run.pods[metadata["name"]] = pod
+        if (item.get("status") or {}).get("phase") in FINISHED_PHASES:
+            run.note_end(pod.uid)
+        if before is not None and before.uid != pod.uid:
+            run.note_end(before.uid)
         self._examine(key, run, item)
         if before != pod:
             self._changed(key)
@@ -209,9 +264,9 @@ class RunPodStore:
     def _examine(self, key: LabelKey, run: PodsOfRun, item: Mapping[str, Any], *, removed: bool = False) -> None:
         metadata = item["metadata"]
         evidence = pod_evidence(item)
-        is_new = run.add(evidence)
+        is_new = sum(run.add(each) for each in evidence) > 0
         if (is_new or removed) and (metadata["uid"] in run.ended or len(run.ended) < MAX_ENDED):
-            node = evidence.node if evidence and evidence.cause not in _ON_A_WORKING_NODE else ""
+            node = next((each.node for each in evidence if each.cause not in _ON_A_WORKING_NODE), "")
             run.ended[metadata["uid"]] = EndedPod(metadata["uid"], node)
             self._ended(key)
 
@@ -229,6 +284,10 @@ class RunPodStore:
         self._changed(key)
 
 
+def _leads_first(pod: RunPod) -> tuple[bool, str]:
+    return not pod.leads, pod.startup.name
+
+
 def _started(pod: RunPod) -> float:
     return pod.startup.started.timestamp() if pod.startup.started else 0.0
 
@@ -241,4 +300,7 @@ def _reduced(pod: Mapping[str, Any]) -> RunPod:
         live=status.get("phase") not in FINISHED_PHASES and "deletionTimestamp" not in metadata,
         attempt=int(attempt) if attempt.isdecimal() and len(attempt) < 10 else None,
         startup=PodStartup.of(pod),
+        program=PodProgram.of(pod),
+        restarts=sum(each.get("restartCount") or 0 for each in status.get("containerStatuses") or ()),
+        leads=leads(PodView.of(pod)),
     )

@@ -1,0 +1,1 @@
+"""Automatic captures: schedules, triggers and budgets, from objects to captures."""

@@ -1,0 +1,241 @@
+"""One schedule at one moment: its next record and its captures; pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from mldiagnostics_api.names import ScheduleReason
+from mldiagnostics_api.schedules.budget import BudgetLimits, BudgetReason
+from mldiagnostics_api.schedules.decision import (
+    CaptureSubject,
+    ScheduleRules,
+    WantedCapture,
+    budget_refusal,
+    wanted_by_slot,
+    wanted_by_trigger,
+)
+from mldiagnostics_api.schedules.history import PastCapture, leaving
+from mldiagnostics_api.schedules.record import (
+    Readiness,
+    due_message,
+    entry_of,
+    next_status,
+    recent_entries,
+    wanted_of,
+    with_refusal,
+)
+from mldiagnostics_api.schedules.slots import next_start
+from mldiagnostics_api.schedules.template import applies, rules_of, summary
+from mldiagnostics_api.schedules.triggers import Firing, TriggerMonitor, TriggerType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from mldiagnostics_api.captures.policy import Policy
+    from mldiagnostics_api.schedules.trigger_sample import TriggerSample
+    from mldiagnostics_api.v1alpha1.schedule import (
+        MLDiagnosticsSchedule,
+        ScheduledCapture,
+        ScheduleStatus,
+    )
+
+    from mldiagnostics_operator.schedules.projections import ActiveRun, AutomaticCapture
+
+KEEP: Final = 20
+KEEP_WITH_FINDINGS: Final = 50
+RETRY_S: Final = 600.0
+"""A trigger that a budget refused is tried again after so long."""
+
+
+@dataclass(slots=True)
+class ScheduleMemory:
+    """Parts of a schedule in the memory of a leader; the next one starts anew."""
+
+    generation: int = 0
+    rules: ScheduleRules | None = None
+    problem: Readiness | None = None
+    """Why the times are not valid."""
+    monitors: dict[str, TriggerMonitor] = field(default_factory=dict)
+    """By the name of the run."""
+    refused_slots: set[tuple[str, float]] = field(default_factory=set)
+    refused_triggers: dict[tuple[str, TriggerType], float] = field(default_factory=dict)
+    rejected: str = ""
+    """Why the API server rejected the newest capture."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleStep:
+    """The result of one look at a schedule."""
+
+    status: ScheduleStatus
+    planned: Sequence[WantedCapture] = ()
+    """Captures whose objects are to be created once the status is written."""
+    refused: Sequence[tuple[WantedCapture, BudgetReason, str]] = ()
+    leaving: Sequence[PastCapture] = ()
+
+
+def limits_of(policy: Policy) -> BudgetLimits:
+    """Return the administrator's limits on the automatic captures of a namespace."""
+    return BudgetLimits(
+        captures_per_run=policy.automatic_captures_per_run,
+        captures=policy.automatic_captures_per_namespace,
+        bytes=policy.automatic_bytes_per_namespace,
+    )
+
+
+def advance(
+    schedule: MLDiagnosticsSchedule,
+    memory: ScheduleMemory,
+    *,
+    runs: Iterable[ActiveRun],
+    sample: Callable[[ActiveRun], TriggerSample],
+    captures: Collection[AutomaticCapture],
+    others: Sequence[ScheduledCapture],
+    policy: BudgetLimits,
+    is_admitted: bool,
+    now: float,
+) -> ScheduleStep:
+    """Return the next status of a schedule and the work that follows from it.
+
+    Args:
+        schedule: The object as read last.
+        memory: Kept between calls.
+        runs: Active runs of the namespace.
+        sample: Returns what triggers read of a run.
+        captures: Captures that the schedule made and that exist.
+        others: Records of the other schedules of the namespace.
+        policy: The administrator's limits.
+        is_admitted: Whether the namespace may have so many schedules.
+        now: Current time.
+    """
+    readiness = _prepare(schedule, memory, is_admitted)
+    ended = {each.name: each for each in captures if each.ended is not None}
+    entries = [_finished(each, ended) for each in recent_entries(schedule.status, now)]
+    refusals = list((schedule.status and schedule.status.refusals) or ())
+    subjects = [run for run in runs if applies(schedule, run.name, run.labels, run.workload)]
+    admitted: list[WantedCapture] = []
+    refused: list[tuple[WantedCapture, BudgetReason, str]] = []
+    rules = memory.rules
+    if readiness.is_ready and rules is not None:
+        made = [wanted_of(each) for each in entries]
+        together = [wanted_of(each) for each in others]
+        for wanted in _wanted(rules, memory, subjects, made=made, sample=sample, now=now):
+            used = budget_refusal(
+                rules, wanted, [*made, *admitted], policy=policy, of_namespace=[*together, *made, *admitted], now=now
+            )
+            if used is None:
+                admitted.append(wanted)
+                continue
+            _remember(memory, wanted, now)
+            refusals = with_refusal(refusals, used, wanted.target, now)
+            refused.append((wanted, used.reason, used.message))
+    _forget_ended(memory, {run.name for run in subjects}, now)
+    due = next_start(rules.timing, now) if readiness.is_ready and rules is not None and rules.timing else None
+    if readiness.is_ready:
+        readiness = Readiness(readiness.reason, due_message(due))
+    status = next_status(
+        schedule,
+        readiness=_rejected(memory) or readiness,
+        summary=summary(schedule),
+        entries=[*entries, *map(entry_of, admitted)],
+        refusals=refusals,
+        runs=len(subjects),
+        next_capture=due,
+        now=now,
+    )
+    return ScheduleStep(status, admitted, refused, _leaving(schedule, captures))
+
+
+def _prepare(schedule: MLDiagnosticsSchedule, memory: ScheduleMemory, is_admitted: bool) -> Readiness:
+    """Read the rules of a new generation once.
+
+    The search for a slot may take a tenth of a second.
+    """
+    if memory.generation != schedule.metadata.generation or (memory.rules is None and memory.problem is None):
+        memory.generation, memory.rules, memory.problem, memory.rejected = schedule.metadata.generation, None, None, ""
+        try:
+            memory.rules = rules_of(schedule)
+        except ValueError as error:
+            memory.problem = Readiness(ScheduleReason.INVALID, f"spec.schedule.{error}")
+        else:
+            timing = memory.rules.timing
+            created = schedule.metadata.creation_timestamp
+            if timing is not None and timing.after(created.timestamp() if created else 0.0) is None:
+                message = "spec.schedule.cron: no such day in the next 50 years; use other fields"
+                memory.problem = Readiness(ScheduleReason.NEVER_DUE, message)
+    if not is_admitted:
+        message = "the namespace has more schedules than policy.schedulesPerNamespace; delete some, or ask for more"
+        return Readiness(ScheduleReason.TOO_MANY_SCHEDULES, message)
+    if schedule.spec.suspend:
+        return Readiness(ScheduleReason.SUSPENDED, "spec.suspend is true; set it to false to go on")
+    return memory.problem or Readiness(ScheduleReason.SCHEDULED, "")
+
+
+def _rejected(memory: ScheduleMemory) -> Readiness | None:
+    return Readiness(ScheduleReason.CAPTURE_REJECTED, memory.rejected) if memory.rejected else None
+
+
+def _wanted(
+    rules: ScheduleRules,
+    memory: ScheduleMemory,
+    runs: Sequence[ActiveRun],
+    *,
+    made: Sequence[WantedCapture],
+    sample: Callable[[ActiveRun], TriggerSample],
+    now: float,
+) -> list[WantedCapture]:
+    """Return the captures of slots and triggers.
+
+    A run has one at a time, and a trigger comes first.
+    """
+    wanted: dict[str, WantedCapture] = {}
+    if rules.triggers:
+        fired: dict[str, list[Firing]] = {}
+        for each in made:
+            if each.firing is not None:
+                fired.setdefault(each.target, []).append(each.firing)
+        for run in runs:
+            monitor = memory.monitors.setdefault(run.name, TriggerMonitor())
+            for firing, message in monitor.observe(sample(run), rules.triggers, fired.get(run.name, ()), now):
+                if now - memory.refused_triggers.get((run.name, firing.type), -RETRY_S) >= RETRY_S:
+                    wanted.setdefault(run.name, wanted_by_trigger(rules, run.name, firing, message))
+    subjects = [CaptureSubject(key=run.name, started=run.started) for run in runs]
+    for each in wanted_by_slot(rules, subjects, made, now, refused=memory.refused_slots):
+        wanted.setdefault(each.target, each)
+    return list(wanted.values())
+
+
+def _remember(memory: ScheduleMemory, wanted: WantedCapture, now: float) -> None:
+    if wanted.slot is not None:
+        memory.refused_slots.add((wanted.target, wanted.slot))
+    if wanted.firing is not None:
+        memory.refused_triggers[wanted.target, wanted.firing.type] = now
+
+
+def _forget_ended(memory: ScheduleMemory, runs: Collection[str], now: float) -> None:
+    for name in memory.monitors.keys() - runs:
+        del memory.monitors[name]
+    for slot in [each for each in memory.refused_slots if now - each[1] > 2 * 86_400]:
+        memory.refused_slots.discard(slot)
+    for key in [key for key, time in memory.refused_triggers.items() if abs(now - time) > RETRY_S]:
+        del memory.refused_triggers[key]
+
+
+def _finished(entry: ScheduledCapture, ended: Mapping[str, AutomaticCapture]) -> ScheduledCapture:
+    if entry.state != "Created" or entry.name not in ended:
+        return entry
+    return entry.model_copy(update={"state": "Finished", "bytes": ended[entry.name].bytes})
+
+
+def _leaving(schedule: MLDiagnosticsSchedule, captures: Collection[AutomaticCapture]) -> list[PastCapture]:
+    history = schedule.spec.history
+    keep = history.keep if history and history.keep is not None else KEEP
+    with_findings = history.keep_with_findings if history and history.keep_with_findings is not None else None
+    past = [
+        PastCapture(name=each.name, uid=each.uid, ended=each.ended, has_findings=each.has_findings)
+        for each in captures
+        if each.ended is not None and not each.is_diagnosing
+    ]
+    kept = KEEP_WITH_FINDINGS if with_findings is None else with_findings
+    return leaving(past, keep=keep, keep_with_findings=kept)

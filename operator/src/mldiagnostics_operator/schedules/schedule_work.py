@@ -1,0 +1,116 @@
+"""The work on one schedule: its record, its captures and its history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mldiagnostics_api.schedules.record import wanted_of
+from mldiagnostics_api.schedules.slots import LATEST_S
+from mldiagnostics_api.schedules.template import capture_body
+
+from mldiagnostics_operator.schedules.schedule_step import ScheduleMemory, ScheduleStep, advance
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from mldiagnostics_api.schedules.budget import BudgetLimits
+    from mldiagnostics_api.schedules.trigger_sample import TriggerSample
+    from mldiagnostics_api.v1alpha1.schedule import ScheduledCapture, ScheduleStatus
+
+    from mldiagnostics_operator.schedules.projections import ActiveRun, AutomaticCapture, StoredSchedule
+    from mldiagnostics_operator.schedules.writer import ScheduleWriter
+
+EVENT_S: Final = 600.0
+"""An event about a limit is repeated after so long."""
+
+
+class ScheduleWork:
+    """One schedule in one leadership.
+
+    Args:
+        writer: Writes to the API server.
+        policy: The administrator's limits.
+        counted: Called with the cause of each capture, and the limit of each refusal.
+    """
+
+    def __init__(self, writer: ScheduleWriter, policy: BudgetLimits, counted: Callable[[str, str], None]) -> None:
+        self._writer, self._policy, self._counted = writer, policy, counted
+        self._memory = ScheduleMemory()
+        self._announced: dict[str, float] = {}
+
+    async def step(
+        self,
+        stored: StoredSchedule,
+        *,
+        runs: Collection[ActiveRun],
+        sample: Callable[[ActiveRun], TriggerSample],
+        captures: Collection[AutomaticCapture],
+        others: Sequence[ScheduledCapture],
+        is_admitted: bool,
+        now: float,
+    ) -> StoredSchedule:
+        """Do what is due; return the version of the schedule that is written last.
+
+        The record is written before objects are created: an object that the API server has is always in it.
+
+        Raises:
+            ScheduleChanged: Another version is written meanwhile; nothing was created.
+            ClusterError: The API server is not available; the next step goes on.
+        """
+        step = advance(
+            stored.body,
+            self._memory,
+            runs=runs,
+            sample=sample,
+            captures=captures,
+            others=others,
+            policy=self._policy,
+            is_admitted=is_admitted,
+            now=now,
+        )
+        if step.status != stored.body.status:
+            stored = await self._writer.write(stored, step.status)
+        await self._announce_refusals(stored, step, now)
+        if any(each.state == "Planned" for each in step.status.captures or ()):
+            stored = await self._create(stored, step.status, now)
+        for capture in step.leaving:
+            await self._writer.delete(stored.body.metadata.namespace, capture)
+        return stored
+
+    async def _create(self, stored: StoredSchedule, status: ScheduleStatus, now: float) -> StoredSchedule:
+        """Create the objects of planned captures, those of an earlier leader included."""
+        results: dict[str, str] = {}
+        for entry in status.captures or ():
+            if entry.state != "Planned":
+                continue
+            if abs(now - entry.time.timestamp()) > LATEST_S:
+                results[entry.name] = "the moment has passed"
+                continue
+            body = capture_body(stored.body, wanted_of(entry))
+            results[entry.name] = await self._writer.create(stored.body.metadata.namespace, body)
+            await self._note(stored, entry, results[entry.name])
+        states = [_created(each, results) for each in status.captures or ()]
+        return await self._writer.write(stored, status.model_copy(update={"captures": states}))
+
+    async def _note(self, stored: StoredSchedule, entry: ScheduledCapture, rejection: str) -> None:
+        self._memory.rejected = rejection and f"spec.capture: {rejection}; change it, or ask the administrator"
+        self._counted("rejected" if rejection else "created", str(entry.trigger or "Slot"))
+        if rejection:
+            await self._writer.announce(stored.body, "CaptureRejected", self._memory.rejected, warning=True)
+        else:
+            message = f"capture {entry.name} of run {entry.run}: {entry.message}"
+            await self._writer.announce(stored.body, "CaptureCreated", message)
+
+    async def _announce_refusals(self, stored: StoredSchedule, step: ScheduleStep, now: float) -> None:
+        for wanted, reason, message in step.refused:
+            self._counted("refused", str(reason))
+            if now - self._announced.get(reason, -EVENT_S) >= EVENT_S:
+                self._announced[reason] = now
+                text = f"run {wanted.target}, {wanted.message}: {message}"
+                await self._writer.announce(stored.body, "BudgetUsed", text, warning=True)
+
+
+def _created(entry: ScheduledCapture, results: Mapping[str, str]) -> ScheduledCapture:
+    if entry.name not in results:
+        return entry
+    return entry.model_copy(update={"state": "Refused" if results[entry.name] else "Created"})
