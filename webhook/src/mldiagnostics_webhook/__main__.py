@@ -12,6 +12,7 @@ from typing import Final
 import uvloop
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_kube.process import logs
+from mldiagnostics_kube.process.garbage import exempt_loaded
 
 from mldiagnostics_webhook import config, replica
 
@@ -23,6 +24,7 @@ def main() -> int:
     try:
         settings = config.load(os.environ)
         logs.configure(settings.log_level)
+        exempt_loaded()
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(replica.run(settings))
     except ConfigurationError as error:

@@ -9,13 +9,14 @@ from typing import Annotated, Final
 
 from cryptography.x509 import load_pem_x509_certificates
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.locations import BUCKET_SCHEMES
 from mldiagnostics.sink_urls import parse_sinks
 from mldiagnostics_api.names import DEFAULT_PORT
 from mldiagnostics_api.workloads.variables import InjectionSettings
 from mldiagnostics_kube.process import settings
 from mldiagnostics_kube.process.settings import Setting
 
-_STORAGE: Final = re.compile(r"gs://[^/\s]+(/\S*)?|/\S+")
+_STORAGE: Final = re.compile(rf"({'|'.join(BUCKET_SCHEMES)})://[^/\s]+(/\S*)?|/\S+")
 _URL: Final = re.compile(r"https?://[\x21-\x7e]+")
 
 
@@ -28,7 +29,7 @@ def _sinks(raw: str) -> tuple[str, ...]:
 
 def _storage(raw: str) -> str:
     if not _STORAGE.fullmatch(raw):
-        raise ValueError("is not a storage location; write gs://bucket/prefix or an absolute path")
+        raise ValueError("is not a storage location; write a URL such as s3://bucket/prefix, or an absolute path")
     return raw
 
 
@@ -70,7 +71,8 @@ class WebhookConfig:
         str,
         Setting(
             "MLDIAG_STORAGE",
-            "Root directory of the runs' files in every pod: `gs://bucket/prefix` or an absolute path.",
+            "Root directory of the runs' files in every pod: an absolute path, or the URL of a bucket such as "
+            "`gs://bucket/prefix`, `s3://bucket/prefix` or `az://container/prefix`.",
             _storage,
         ),
     ] = ""
