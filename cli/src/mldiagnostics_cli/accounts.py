@@ -6,10 +6,10 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.goodput.load_reports import ReportQuery, read
+from mldiagnostics.errors import ConfigurationError, LogMissing
+from mldiagnostics.goodput.load_reports import INDEPENDENT, ReportQuery, read
 from mldiagnostics.goodput.location import CLOUD_LOGGING
 from mldiagnostics.goodput.options import exclusions
 from mldiagnostics.goodput.report import as_json
@@ -30,6 +30,18 @@ if TYPE_CHECKING:
 __all__ = ["AccountOptions", "show_accounts"]
 
 COMMAND = "mldiag goodput"
+
+
+class _Account(NamedTuple):
+    """The report of a log; the title names its run, where a run was meant."""
+
+    report: GoodputReport
+    view: RunView
+    title: str
+
+    @property
+    def titled(self) -> GoodputReport:
+        return replace(self.report, name=self.title)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,14 +94,13 @@ def show_accounts(
         ClusterFailure: The cluster rejects it.
         LogUnreadable: A log is missing or cannot be read.
     """
-    if not references and job is None:
-        raise ConfigurationError(f"{COMMAND}: no run is given; give RUN, the path or URL of a log, or --job")
     reports = _reports(choice, references, options.query(), job=job, logger=logger)
     text = _text(reports, output, to_file=options.out is not None)
     if options.out is None:
         show(text, replace="xmlcharrefreplace" if output == "html" else None)
         return
     try:
+        Path(options.out).parent.mkdir(parents=True, exist_ok=True)
         Path(options.out).write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfigurationError(
@@ -108,44 +119,53 @@ def _read_exclusions(file: str) -> list[tuple[int, int]]:
 
 def _reports(
     choice: SourceChoice, references: Sequence[str], query: ReportQuery, *, job: str | None, logger: str | None
-) -> list[tuple[GoodputReport, RunView]]:
+) -> list[_Account]:
     """Return the reports of logs and runs, in the order of the command line."""
     if not references:
-        return read([], query, job=job, logger=logger)
-    found: list[tuple[GoodputReport, RunView]] = []
+        return _of_logs(read([], query, job=job, logger=logger))
+    found: list[_Account] = []
     with ExitStack() as stack:
         runs = [each for each in references if not _is_log(each)]
         source = stack.enter_context(open_source(choice, runs)) if runs else None
         for reference in references:
             if source is None or _is_log(reference):
-                found += read([reference], query, job=job, logger=logger)
+                found += _of_logs(read([reference], query, job=job, logger=logger))
                 continue
             run = source.find(reference)
+            if run.is_independent:  # no file is needed to know that
+                raise LogMissing(f"{run.name or run.run_id}: {INDEPENDENT}")
             if waiting := waiting_files(run) if run.document else "":
                 note(f"{run.name or run.run_id}: {waiting}")
             with source.fetched(run) as row:
                 reports = read([goodput_log(row)], replace(query, row=row), job=job, logger=logger)
             is_copy = row.directory != run.directory
-            found += [(replace(report, name=run.name) if is_copy else report, view) for report, view in reports]
+            for report, view in reports:
+                name = run.name if is_copy else report.name
+                named = replace(report, name=name, job=report.job or run.name)
+                found.append(_Account(named, view, run.name or report.name))
     return found
+
+
+def _of_logs(reports: Sequence[tuple[GoodputReport, RunView]]) -> list[_Account]:
+    return [_Account(report, view, report.name) for report, view in reports]
 
 
 def _is_log(reference: str) -> bool:
     return "/" in reference or reference.startswith(CLOUD_LOGGING) or Path(reference).exists()
 
 
-def _text(reports: Sequence[tuple[GoodputReport, RunView]], output: str, *, to_file: bool) -> str:
+def _text(accounts: Sequence[_Account], output: str, *, to_file: bool) -> str:
     if output in {"json", "yaml"}:
-        return as_text([as_json(report) for report, _ in reports], output)
+        return as_text([as_json(account.report) for account in accounts], output)
     if output == "html":
         from mldiagnostics.goodput.render.page import page  # noqa: PLC0415 - only the requested output
 
-        return page(reports)
+        return page([(account.titled, account.view) for account in accounts])
     from mldiagnostics.goodput.render.comparison import comparison_table  # noqa: PLC0415 - only the requested output
     from mldiagnostics.goodput.render.table import table  # noqa: PLC0415 - only the requested output
     from mldiagnostics.goodput.report.legible import printable_report  # noqa: PLC0415 - only the requested output
 
-    shown = [printable_report(report) for report, _ in reports]
+    shown = [printable_report(account.titled) for account in accounts]
     width = 80 if to_file else terminal_width()
     if len(shown) > 1:
         return comparison_table(shown, width=width)

@@ -16,6 +16,7 @@ from mldiagnostics_cli.commands.mcp import mcp
 from mldiagnostics_cli.commands.options import PROGRAM_SETTINGS, examples
 from mldiagnostics_cli.commands.profiles import profiles
 from mldiagnostics_cli.commands.runs import runs
+from mldiagnostics_cli.commands.schedules import schedules
 from mldiagnostics_cli.commands.trace import trace
 from mldiagnostics_cli.commands.view import view
 from mldiagnostics_cli.commands.xprof import xprof
@@ -61,6 +62,7 @@ for command in (
     mcp,
     profiles,
     runs,
+    schedules,
     trace,
     view,
     xprof,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.runs.run_record import RecordedRun
 
-__all__ = ["check_root", "find", "is_directory", "is_on_volume", "several"]
+__all__ = ["check_root", "find", "is_directory", "is_on_volume", "is_run_directory", "several"]
 
 _VOLUME = "volume://"
 _SHOWN = 5
@@ -94,6 +94,11 @@ def check_root(storage: str) -> None:
 def is_directory(run: str) -> bool:
     """Return whether a run is given by its directory."""
     return "/" in run or (Path(run) / RUN_RECORD).is_file()
+
+
+def is_run_directory(text: str) -> bool:
+    """Return whether a word is the directory of a run on this machine, or a URL."""
+    return "://" in text or (Path(text) / RUN_RECORD).is_file()
 
 
 def is_on_volume(location: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mldiagnostics.text.terminal import printable
@@ -13,7 +14,18 @@ from mldiagnostics_cli.values import DASH
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = ["PHASE_COLOURS", "TableColumn", "cell_widths", "cut", "display_width", "padded", "painted", "table"]
+__all__ = [
+    "PHASE_COLOURS",
+    "TableColumn",
+    "cell_widths",
+    "cut",
+    "cut_middle",
+    "display_width",
+    "fitting_columns",
+    "padded",
+    "painted",
+    "table",
+]
 
 T = TypeVar("T")
 
@@ -21,7 +33,7 @@ GAP = 3
 """Spaces between two columns."""
 
 NARROWEST = 8
-"""A column that is cut keeps so many characters."""
+"""Characters that a column keeps where it is cut."""
 
 PHASE_COLOURS: Mapping[str, str] = {"Active": "\x1b[32m", "Failed": "\x1b[31m", "Pending": "\x1b[33m"}
 _PLAIN = "\x1b[0m"
@@ -38,6 +50,7 @@ class TableColumn(Generic[T]):
         is_number: Whether cells are aligned on the right.
         is_optional: Whether the column is left out if no row has a value.
         is_whole: Whether its cells are never cut; the last columns are left out first.
+        least: Characters that its cells keep before the last columns are left out.
         colours: Colours of cells by their first word.
     """
 
@@ -47,6 +60,7 @@ class TableColumn(Generic[T]):
     is_number: bool = False
     is_optional: bool = False
     is_whole: bool = False
+    least: int = NARROWEST
     colours: Mapping[str, str] | None = None
 
 
@@ -75,7 +89,8 @@ def table(
     lines = _cells(rows, columns)
     widths = _widths(lines, at_least)
     if width is not None:
-        widths = _fitted(widths, width, [column.is_whole for column in columns])
+        least = [size if column.is_whole else column.least for size, column in zip(widths, columns, strict=True)]
+        widths = _fitted(widths, width, least)
         columns, lines = columns[: len(widths)], [cells[: len(widths)] for cells in lines]
     return [
         _line(cells, widths, columns, colour=colour and number > 0)
@@ -109,6 +124,26 @@ def cut(text: str, width: int) -> str:
     return "".join(shown) + "…"
 
 
+def cut_middle(text: str, width: int) -> str:
+    """Return a text of at most `width` columns, with `…` in its middle if cut.
+
+    The width is 3 at least.
+
+    >>> cut_middle("sweep-7-learning-rate-0.01", 12)
+    'sweep-…-0.01'
+    """
+    if display_width(text) <= width:
+        return text
+    end = cut(text[::-1], width // 2).removesuffix("…")[::-1]
+    return cut(text, width - display_width(end)) + end
+
+
+def fitting_columns(columns: Sequence[TableColumn[T]], width: int) -> int:
+    """Return how many of the first columns fit a terminal with their least widths."""
+    ends = accumulate((column.least for column in columns), lambda end, least: end + GAP + least)
+    return sum(end <= width for end in ends)
+
+
 def padded(text: str, width: int, *, right: bool = False) -> str:
     """Return a text of exactly `width` columns, cut or filled with spaces."""
     text = cut(text, width)
@@ -132,19 +167,16 @@ def _widths(lines: Sequence[Sequence[str]], at_least: Sequence[int]) -> list[int
     return [max(pair) for pair in zip(widths, at_least, strict=True)] if at_least else widths
 
 
-def _fitted(widths: Sequence[int], width: int, whole: Sequence[bool]) -> list[int]:
+def _fitted(widths: Sequence[int], width: int, least: Sequence[int]) -> list[int]:
     """Return the widths of the columns that fit the terminal.
 
-    The widest columns that may be cut shrink, never below the narrowest; then the last ones are left out.
+    The widest columns shrink, each to its least width; then the last ones are left out.
     """
     for count in range(len(widths), 0, -1):
         fitted = list(widths[:count])
         excess = sum(fitted) + GAP * (count - 1) - width
-        elastic = [place for place in range(count) if not whole[place]]
-        while excess > 0 and (widest := max(elastic, key=fitted.__getitem__, default=None)) is not None:
-            if fitted[widest] <= NARROWEST:
-                break
-            fitted[widest] -= 1
+        while excess > 0 and (elastic := [place for place in range(count) if fitted[place] > least[place]]):
+            fitted[max(elastic, key=fitted.__getitem__)] -= 1
             excess -= 1
         if excess <= 0:
             return fitted

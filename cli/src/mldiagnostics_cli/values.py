@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
-__all__ = ["DASH", "age", "moment", "number", "size"]
+from mldiagnostics.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+__all__ = ["DASH", "age", "bytes_of", "moment", "number", "size", "some_names"]
 
 DASH = "-"
 """Stands for a value that is not known."""
@@ -13,7 +21,10 @@ _UNITS = (("d", 86_400, "h", 3600), ("h", 3600, "m", 60), ("m", 60, "s", 1))
 _LONG = 10
 """From so many of a unit on, the smaller unit is left out."""
 
+_SHOWN_NAMES = 5
+
 _PREFIXES = ("", "Ki", "Mi", "Gi", "Ti")
+_SIZE = re.compile(rf"([0-9]{{1,15}})({'|'.join(_PREFIXES)})", re.ASCII)
 
 
 def age(seconds: float | None) -> str:
@@ -59,3 +70,30 @@ def number(value: float | None) -> str:
     ('0.1235', '1.2e+07', '3')
     """
     return DASH if value is None else f"{value:.4g}"
+
+
+def some_names(names: Collection[str], *, like: str) -> str:
+    """Return names for a message, the most similar ones first if there are many.
+
+    >>> some_names({"loss", "lr"}, like="los"), some_names([f"m{n}" for n in range(500)], like="m17")
+    ('loss, lr', 'm17, m417, m317, m217, m197 and 495 more')
+    """
+    if len(names) <= _LONG:
+        return ", ".join(sorted(names)) or "none"
+    shown = get_close_matches(like, sorted(names), n=_SHOWN_NAMES, cutoff=0) or sorted(names)[:_SHOWN_NAMES]
+    return f"{', '.join(shown)} and {len(names) - len(shown)} more"
+
+
+def bytes_of(text: str) -> int:
+    """Return a number of bytes that is written as Kubernetes writes it.
+
+    Raises:
+        ConfigurationError: The text is not a size of at least one byte.
+
+    >>> bytes_of("20Gi"), bytes_of("512")
+    (21474836480, 512)
+    """
+    match = _SIZE.fullmatch(text)
+    if match is None or not int(match[1]):
+        raise ConfigurationError(f"{text!r}: not a size; give one such as 20Gi")
+    return int(match[1]) << 10 * _PREFIXES.index(match[2])

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.capture import Control, TargetState, Tracers
+from mldiagnostics.capture.addresses import targets_of
 from mldiagnostics.capture.api import prepare_capture
+from mldiagnostics.errors import MLDiagnosticsError
+from mldiagnostics.layout import capture_record_key
 
 from mldiagnostics_cli.captures.ending import CaptureEnd
 from mldiagnostics_cli.captures.progress import CaptureProgress
@@ -45,15 +50,22 @@ async def capture_addresses(
     return conclude(await record(prepared, interruption), output, interruption)
 
 
-def prepare(addresses: Sequence[str], settings: CaptureSettings, stems: Sequence[str] | None = None) -> PreparedCapture:
+def prepare(
+    addresses: Sequence[str],
+    settings: CaptureSettings,
+    stems: Sequence[str] | None = None,
+    *,
+    through: Sequence[str] | None = None,
+) -> PreparedCapture:
     """Return the capture of hosts; no host is contacted.
 
     Args:
-        addresses: Addresses with ports.
+        addresses: Addresses with ports, as they are shown.
         settings: Options of the capture.
         stems: Names of the trace files; None derives them from the addresses.
+        through: Ends of tunnels to the addresses on this machine, which are contacted instead.
     """
-    return prepare_capture(
+    prepared = prepare_capture(
         addresses,
         storage=settings.log_directory or DEFAULT_DIRECTORY,
         duration_ms=settings.duration,
@@ -62,6 +74,14 @@ def prepare(addresses: Sequence[str], settings: CaptureSettings, stems: Sequence
         allow_old_server=settings.allow_old_server,
         stems=stems,
     )
+    if through is None:
+        return prepared
+    ends = zip(prepared.targets, targets_of(through), strict=True)
+    tunnelled = [
+        replace(target, host=end.host, port=end.port, labels={_SHOWN_HOST: target.host, _SHOWN_PORT: str(target.port)})
+        for target, end in ends
+    ]
+    return replace(prepared, targets=tunnelled)
 
 
 def show_targets(prepared: PreparedCapture, output: OutputFormat) -> CaptureEnd:
@@ -87,10 +107,25 @@ async def record(prepared: PreparedCapture, interruption: Interruption) -> Captu
     try:
         with interruption.stopping(stop):
             async with progress.shown():
-                return await prepared.run(control=control, on_outcome=progress.show)
+                report = await prepared.run(
+                    control=control, on_outcome=lambda outcome: progress.show(_as_shown(outcome))
+                )
+        if not any(outcome.file for outcome in report.outcomes):
+            with suppress(MLDiagnosticsError):  # without a trace it would be listed as a session without hosts
+                await asyncio.to_thread(prepared.store.delete, capture_record_key(report.session))
+        return replace(report, outcomes=tuple(map(_as_shown, report.outcomes)))
     except asyncio.CancelledError:
         note(f"Session {prepared.options.session} in {prepared.directory} is not complete.")
         raise
+
+
+def _as_shown(outcome: Outcome) -> Outcome:
+    """Return an outcome with the address of the host instead of that of its tunnel."""
+    target = outcome.target
+    if _SHOWN_HOST not in target.labels:
+        return outcome
+    shown = replace(target, host=target.labels[_SHOWN_HOST], port=int(target.labels[_SHOWN_PORT]))
+    return replace(outcome, target=shown, message=outcome.message.replace(target.address, shown.address))
 
 
 def conclude(
@@ -126,8 +161,10 @@ def _show(report: CaptureReport, output: OutputFormat) -> None:
     show_rows(report.outcomes, _OUTCOMES, output, name=lambda outcome: outcome.file or "", document=_outcome_document)
     stored_bytes = sum(outcome.bytes or 0 for outcome in report.outcomes)
     skew = "" if report.skew_ms is None else f", starts within {report.skew_ms:.1f} ms"
-    note(f"Session {report.session}: {size(stored_bytes)} in {report.directory}{skew}.")
-    if stored_bytes:
+    if not stored_bytes:
+        note("No trace was recorded, so no session was stored.")
+    else:
+        note(f"Session {report.session}: {size(stored_bytes)} in {report.directory}{skew}.")
         note(f"To open it: xprof --logdir {shlex.quote(report.directory)}")
 
 
@@ -153,6 +190,9 @@ def _outcome_document(outcome: Outcome) -> dict[str, Any]:
 def _target_document(target: Target) -> dict[str, Any]:
     return {"host": target.host, "port": target.port, "stem": target.stem}
 
+
+_SHOWN_HOST, _SHOWN_PORT = "host", "port"
+"""Labels of a target that is reached through a tunnel."""
 
 _STATE_COLOURS = {"Captured": "\x1b[32m", "Failed": "\x1b[31m", "Skipped": "\x1b[33m", "Cancelled": "\x1b[33m"}
 _TARGETS: list[TableColumn[Target]] = [

@@ -11,6 +11,7 @@ from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from mldiagnostics.locations import is_bucket
 from mldiagnostics_api.captures.capture_object import CaptureStatus
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.client.apiserver import ClusterError, Unavailable, path_to
@@ -86,6 +87,8 @@ async def capture_in_cluster(
             return CaptureEnd(exit_code=0)
         follower = _Follower(cluster, made, interruption)
         status = await follower.follow()
+        if settings.dry_run:
+            await delete_capture(cluster, made)
         show_result(status, output)
         wants_verdict = settings.diagnosed and output in {OutputFormat.TABLE, OutputFormat.WIDE}
         is_diagnosed = wants_verdict and show_verdict(await follower.until_diagnosed())
@@ -123,8 +126,9 @@ def show_result(status: CaptureStatus, output: OutputFormat) -> None:
     if status.captured:
         skew = "" if status.skew_ms is None else f", starts within {status.skew_ms} ms"
         note(f"Session {status.session}: {size(status.bytes)} in {status.location}{skew}.")
-    if status.captured and status.location.startswith("gs://"):
-        note(f"To open it: xprof --logdir {shlex.quote(status.location)}")
+    if status.captured and is_bucket(status.location):
+        reader = "xprof --logdir" if status.location.startswith("gs://") else "mldiag xprof create --open"
+        note(f"To open it: {reader} {shlex.quote(status.location)}")
     elif status.captured and is_on_volume(status.location):
         session = shlex.quote(f"{status.location}/{status.session}")
         note(f"To open it: mldiag profiles download {session} -n {status.namespace} --to profiles")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mldiagnostics_cli.captures.by_address import conclude, prepare, record
+from mldiagnostics_cli.captures.by_address import conclude, prepare, record, show_targets
 from mldiagnostics_cli.captures.gce_tunnels import VirtualMachine, tunnels, workers_of
 from mldiagnostics_cli.captures.settings import DEFAULT_PORT
 
@@ -30,6 +30,8 @@ async def capture_vms(
 ) -> CaptureEnd:
     """Capture virtual machines, with all workers of TPU slices; print outcomes.
 
+    A dry run opens no tunnel.
+
     Raises:
         ConfigurationError: gcloud is not installed, or does not know a TPU VM.
         MLDiagnosticsError: A tunnel does not open.
@@ -37,7 +39,10 @@ async def capture_vms(
     machines = [VirtualMachine(name, zone) for name in names]
     if is_tpu:
         machines = [worker for name in names for worker in await workers_of(name, zone)]
-    async with tunnels(machines, settings.port or DEFAULT_PORT) as addresses:
-        prepared = prepare(addresses, settings, [machine.stem for machine in machines])
-        report = await record(prepared, interruption)
+    stems, port = [machine.stem for machine in machines], settings.port or DEFAULT_PORT
+    shown = [f"{stem}:{port}" for stem in stems]
+    if settings.dry_run:
+        return show_targets(prepare(shown, settings, stems), output)
+    async with tunnels(machines, port) as addresses:
+        report = await record(prepare(shown, settings, stems, through=addresses), interruption)
     return conclude(report, output, interruption)

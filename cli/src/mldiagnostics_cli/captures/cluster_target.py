@@ -11,6 +11,8 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics_api.captures.targets import TargetFilter
+from mldiagnostics_api.ranges import Ranges
 from mldiagnostics_api.workloads.kinds import SELECTABLE_KINDS
 
 if TYPE_CHECKING:
@@ -49,6 +51,19 @@ class TargetNarrowing:
             "limit": self.limit,
         }
         return {name: value for name, value in given.items() if value is not None}
+
+    def filter(self) -> TargetFilter:
+        """Return the fields as the filter of targets. Raises `ConfigurationError`."""
+        try:
+            return TargetFilter(
+                ranks=Ranges.parse(self.ranks) if self.ranks else None,
+                slices=Ranges.parse(self.slices) if self.slices else None,
+                nodes=frozenset(self.nodes) or None,
+                container=self.container,
+                limit=self.limit,
+            )
+        except ValueError as error:
+            raise ConfigurationError(f"--ranks or --slices: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

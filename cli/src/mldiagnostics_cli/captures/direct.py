@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.captures.policy import Policy
-from mldiagnostics_api.captures.targets import TargetCandidate, TargetFilter, candidates
+from mldiagnostics_api.captures.targets import TargetCandidate, candidates
 from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.ranges import Ranges
 from mldiagnostics_api.runs.names import run_label
@@ -55,6 +55,8 @@ async def capture_directly(
 ) -> CaptureEnd:
     """Capture pods through the API server, and print their outcomes.
 
+    A dry run forwards no port.
+
     Raises:
         ConfigurationError: The target is not valid, or no pod can be captured.
         ClusterFailure: The pods cannot be read.
@@ -70,11 +72,12 @@ async def capture_directly(
                 f"{target.label}: {len(found)} pods of namespace '{cluster.namespace}' match and none can be captured; "
                 "check the target and its pods"
             )
-        addresses = [f"{LOCALHOST}:{await _forward(cluster, each, stack)}" for each in reachable]
-        prepared = prepare(addresses, settings, [_stem(each) for each in reachable])
+        stems = [_stem(each) for each in reachable]
+        shown = [f"{each.pod.name}:{each.port}" for each in reachable]
         if settings.dry_run:
-            return show_targets(prepared, output)
-        report = await record(prepared, interruption)
+            return show_targets(prepare(shown, settings, stems), output)
+        addresses = [f"{LOCALHOST}:{await _forward(cluster, each, stack)}" for each in reachable]
+        report = await record(prepare(shown, settings, stems, through=addresses), interruption)
     return conclude(report, output, interruption, missing=len(found) - len(reachable))
 
 
@@ -87,18 +90,9 @@ async def find_pods(
         ConfigurationError: The narrowing is not valid, or the workload has no pods.
         ClusterError: The pods cannot be read.
     """
-    try:
-        target_filter = TargetFilter(
-            ranks=Ranges.parse(narrowing.ranks) if narrowing.ranks else None,
-            slices=Ranges.parse(narrowing.slices) if narrowing.slices else None,
-            nodes=frozenset(narrowing.nodes) or None,
-            container=narrowing.container,
-            limit=narrowing.limit,
-        )
-    except ValueError as error:
-        raise ConfigurationError(f"--ranks or --slices: {error}") from error
+    chosen = narrowing.filter()
     pods = await _pods(cluster, target)
-    return candidates(pods, workload=lambda _: "", policy=_ANY, target_filter=target_filter, port=port)
+    return candidates(pods, workload=lambda _: "", policy=_ANY, target_filter=chosen, port=port)
 
 
 async def _pods(cluster: Cluster, target: ClusterTarget) -> list[PodView]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.layout import xprof_page
+from mldiagnostics.locations import is_bucket
 from mldiagnostics.store import open_store
 
 from mldiagnostics_cli.captures.settings import DEFAULT_DIRECTORY
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["open_capture"]
 
-_BUCKET = "gs://"
-
 
 def open_capture(end: CaptureEnd, options: ClusterOptions) -> None:
     """Open the session of a capture in the server of its log directory.
@@ -43,7 +42,7 @@ def open_capture(end: CaptureEnd, options: ClusterOptions) -> None:
         StoreError: The copy cannot be written.
     """
     directory = end.directory
-    if end.namespace and (is_on_volume(directory) or directory.startswith(_BUCKET)):
+    if end.namespace and (is_on_volume(directory) or is_bucket(directory)):
         of_capture = replace(options, namespace=end.namespace)
         if (shown := asyncio.run(find_shown(of_capture, directory))) is not None:
             server, below = shown
@@ -52,7 +51,7 @@ def open_capture(end: CaptureEnd, options: ClusterOptions) -> None:
             return
     if is_on_volume(directory):
         directory = _copied(end, replace(options, namespace=end.namespace))
-    elif end.namespace and not directory.startswith(_BUCKET):
+    elif end.namespace and not is_bucket(directory):
         raise ConfigurationError(f"--open: the traces are in the pods, in {directory}; copy them with `kubectl cp`")
     url = host_here(directory, idle_s=IDLE_S).url + xprof_page(end.session)
     note(f"XProf: {url}")

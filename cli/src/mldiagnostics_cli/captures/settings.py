@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["DEFAULT_DIRECTORY", "DEFAULT_PORT", "CaptureSettings"]
 
@@ -31,3 +31,7 @@ class CaptureSettings:
     dry_run: bool
     diagnosed: bool = True
     """Whether an operator diagnoses the session, if its policy does not say otherwise."""
+
+    def into(self, directory: str) -> CaptureSettings:
+        """Return these options with a default for the log directory."""
+        return replace(self, log_directory=self.log_directory or directory)

@@ -8,11 +8,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mldiagnostics_cli.commands.cluster_options import cluster_options
-from mldiagnostics_cli.commands.options import OutputFormat, examples, output_option, parsed
+from mldiagnostics_cli.commands.options import (
+    DEFAULT_STORAGE,
+    STORAGE_VARIABLE,
+    OutputFormat,
+    examples,
+    output_option,
+    parsed,
+)
 
 if TYPE_CHECKING:
-    from mldiagnostics_cli.captures.ending import CaptureWork
+    from collections.abc import Coroutine
+
+    from mldiagnostics_cli.captures.ending import CaptureEnd, CaptureWork
+    from mldiagnostics_cli.captures.settings import CaptureSettings
     from mldiagnostics_cli.cluster.options import ClusterOptions
+    from mldiagnostics_cli.interruption import Interruption
 
 __all__ = ["capture"]
 
@@ -24,11 +35,13 @@ def _parse_duration(text: str) -> int:
 
 
 _NARROWING = ("ranks", "slices", "nodes", "container", "limit")
+_OF_CLUSTER = ("namespace", "context", "kubeconfig", "direct", "wait")
 
 
 @click.command(
     epilog=examples(
-        "mldiag capture trainer-38ecfc8a2d",
+        "mldiag capture 4f6c --open",
+        "mldiag capture trainer-38ecfc8a2d -n research",
         "mldiag capture jobset/trainer -n research --ranks 0-7 --duration 5s",
         "mldiag capture -l app=trainer --direct --open",
         "mldiag capture host-0:9999 10.0.0.7 --log-directory gs://bucket/profiles",
@@ -38,6 +51,14 @@ _NARROWING = ("ranks", "slices", "nodes", "container", "limit")
 )
 @click.argument("target", nargs=-1)
 @click.option("-l", "--selector", metavar="LABELS", help="Pods by their labels, as kubectl takes them.")
+@click.option(
+    "-s",
+    "--storage",
+    metavar="DIR|URL",
+    envvar=STORAGE_VARIABLE,
+    show_envvar=True,
+    help=f"Root of the files of a run outside a cluster; default: ./{DEFAULT_STORAGE} if it exists.",
+)
 @cluster_options()
 @click.option("--ranks", metavar="RANKS", help="Only these ranks, such as 0,4-7.")
 @click.option("--slices", metavar="SLICES", help="Only these slices, such as 0-1.")
@@ -63,7 +84,7 @@ _NARROWING = ("ranks", "slices", "nodes", "container", "limit")
 @click.option(
     "--log-directory",
     metavar="DIR|URL",
-    help="Log directory of XProf; default: in a cluster that of the run, else ./profiles.",
+    help="Log directory of XProf; default: that of the run, of addresses ./profiles.",
 )
 @click.option(
     "-d",
@@ -108,6 +129,7 @@ def capture(
     *,
     target: tuple[str, ...],
     selector: str | None,
+    storage: str | None,
     cluster: ClusterOptions,
     files: tuple[str, ...],
     slurm_job: str | None,
@@ -126,8 +148,9 @@ def capture(
 
     TARGET is a run (its id, the beginning of it, or its name), a workload such as jobset/trainer, rayjob/tune,
     lws/serve or job/train, pods such as pod/trainer-0, or addresses of hosts: HOST:PORT, an IP address or a domain.
-    In a cluster an MLDiagnosticsConnection is created, and the operator captures. Ctrl-C cancels the capture and
-    keeps the recorded traces; a second one ends at once.
+    A run outside a cluster is found by its files, and captured into its directory. In a cluster an
+    MLDiagnosticsConnection is created, and the operator captures. Ctrl-C cancels the capture and keeps the recorded
+    traces; a second one ends at once.
 
     The session is diagnosed then: in a cluster by its operator, else here as by `mldiag diagnose`.
 
@@ -136,31 +159,27 @@ def capture(
     from mldiagnostics_cli.captures.repetition import run_capture
     from mldiagnostics_cli.captures.settings import CaptureSettings
 
+    context = click.get_current_context()
+    _check(context)
     narrowing = {name: options.pop(name) for name in _NARROWING}
     settings = CaptureSettings(**options, diagnosed=not no_diagnosis)
-    if every is not None and settings.session is not None:
-        raise click.UsageError("--every and --session: both are given; give one of them", click.get_current_context())
-    if open_page and (every is not None or wait is False):
-        other = "--detach" if every is None else "--every"
-        raise click.UsageError(f"--open and {other}: both are given; give one of them", click.get_current_context())
     if vms or tpu_vms:
-        if zone is None or target or selector or files or slurm_job or (vms and tpu_vms):
-            raise click.UsageError(
-                "--gce-vm or --tpu-vm: give one of them, with --zone and without other targets",
-                click.get_current_context(),
-            )
-        work = _by_vm(vms or tpu_vms, settings, output, zone=zone, is_tpu=bool(tpu_vms))
+        _refuse(context, "VMs", "selector", "storage", *_NARROWING, *_OF_CLUSTER)
+        work = _by_vm(vms or tpu_vms, settings, output, zone=zone or "", is_tpu=bool(tpu_vms))
     elif files or slurm_job:
+        _refuse(context, "addresses", "selector", "storage", *_NARROWING, *_OF_CLUSTER)
         work = _by_address(target, files, slurm_job, settings, output)
     else:
         waits = sys.stderr is not None and sys.stderr.isatty() if wait is None else wait
         waits = waits or settings.dry_run or every is not None or open_page
-        work = _by_target(target, cluster, narrowing, settings, output, selector=selector, wait=waits, direct=direct)
+        work = _by_target(
+            target, cluster, narrowing, settings, output, selector=selector, storage=storage, wait=waits, direct=direct
+        )
     if output in {OutputFormat.TABLE, OutputFormat.WIDE} and not no_diagnosis:
         from mldiagnostics_cli.captures.verdict import with_verdict
 
         work = with_verdict(work)
-    end = run_capture(work, every_s=None if every is None else every / 1000)
+    end = run_capture(work, every_s=None if every is None or settings.dry_run else every / 1000)
     if open_page and end.directory:
         from mldiagnostics_cli.captures.opening import open_capture
 
@@ -168,8 +187,44 @@ def capture(
     raise click.exceptions.Exit(end.exit_code)
 
 
+def _check(context: click.Context) -> None:
+    """Raise `UsageError` if options are given that exclude each other."""
+    given = context.params
+    if given["every"] is not None and given["session"] is not None:
+        raise click.UsageError("--every and --session: both are given; give one of them", context)
+    if given["open_page"] and (given["every"] is not None or given["wait"] is False):
+        other = "--detach" if given["every"] is None else "--every"
+        raise click.UsageError(f"--open and {other}: both are given; give one of them", context)
+    machines, others = [given["vms"], given["tpu_vms"]], [given["target"], given["files"], given["slurm_job"]]
+    if any(machines) and (given["zone"] is None or all(machines) or any(others)):
+        raise click.UsageError("--gce-vm or --tpu-vm: give one of them, with --zone and without other targets", context)
+    if given["zone"] is not None and not any(machines):
+        raise click.UsageError("--zone: is that of VMs; give --gce-vm or --tpu-vm", context)
+
+
+def _typed(context: click.Context, *names: str) -> list[str]:
+    """Return the options among the named parameters that the user gives; --wait is never one, --detach is."""
+    by_name = {each.name: each for each in context.command.params}
+    given = [name for name in names if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
+    return [
+        (by_name[name].secondary_opts or by_name[name].opts)[-1]
+        for name in given
+        if not (by_name[name].secondary_opts and context.params[name])
+    ]
+
+
+def _refuse(context: click.Context, targets: str, *names: str) -> None:
+    """Raise `UsageError` if an option is given that these targets do not have."""
+    if options := _typed(context, *names):
+        raise click.UsageError(f"{options[0]}: not possible with {targets}; leave it out", context)
+
+
 def _by_address(
-    hosts: tuple[str, ...], files: tuple[str, ...], slurm_job: str | None, settings: Any, output: OutputFormat
+    hosts: tuple[str, ...],
+    files: tuple[str, ...],
+    slurm_job: str | None,
+    settings: CaptureSettings,
+    output: OutputFormat,
 ) -> CaptureWork:
     from mldiagnostics_cli.captures.arguments import read_addresses
     from mldiagnostics_cli.captures.by_address import capture_addresses
@@ -181,7 +236,9 @@ def _by_address(
     return lambda interruption: capture_addresses(addresses, settings, output, interruption=interruption)
 
 
-def _by_vm(names: tuple[str, ...], settings: Any, output: OutputFormat, *, zone: str, is_tpu: bool) -> CaptureWork:
+def _by_vm(
+    names: tuple[str, ...], settings: CaptureSettings, output: OutputFormat, *, zone: str, is_tpu: bool
+) -> CaptureWork:
     from mldiagnostics_cli.captures.by_vm import capture_vms
 
     return lambda interruption: capture_vms(
@@ -190,30 +247,44 @@ def _by_vm(names: tuple[str, ...], settings: Any, output: OutputFormat, *, zone:
 
 
 def _by_target(
-    targets: tuple[str, ...],
+    texts: tuple[str, ...],
     cluster: ClusterOptions,
     narrowing: dict[str, Any],
-    settings: Any,
+    settings: CaptureSettings,
     output: OutputFormat,
     *,
     selector: str | None,
+    storage: str | None,
     wait: bool,
     direct: bool,
 ) -> CaptureWork:
-    from mldiagnostics_cli.captures.cluster_target import TargetNarrowing, parse_targets
+    from mldiagnostics_cli.captures.cluster_target import ClusterTarget, TargetNarrowing, parse_targets
+    from mldiagnostics_cli.sources import is_run_directory
 
-    meant = parse_targets(targets, selector)
-    if meant is None:
-        return _by_address(targets, (), None, settings, output)
+    context = click.get_current_context()
     narrowed = TargetNarrowing(**narrowing)
+    is_files = selector is None and len(texts) == 1 and is_run_directory(texts[0])
+    target = ClusterTarget(run=texts[0]) if is_files else parse_targets(texts, selector)
+    if target is None:
+        _refuse(context, "addresses", "storage", *_NARROWING, *_OF_CLUSTER)
+        return _by_address(texts, (), None, settings, output)
     if direct:
         from mldiagnostics_cli.captures.direct import capture_directly
 
+        _refuse(context, "pods", "storage")
         return lambda interruption: capture_directly(
-            cluster, meant, narrowed, settings, output, interruption=interruption
+            cluster, target, narrowed, settings, output, interruption=interruption
         )
     from mldiagnostics_cli.captures.by_object import capture_in_cluster
 
-    return lambda interruption: capture_in_cluster(
-        cluster, meant, narrowed, settings, output, interruption=interruption, wait=wait
-    )
+    def in_cluster(interruption: Interruption) -> Coroutine[Any, Any, CaptureEnd]:
+        return capture_in_cluster(cluster, target, narrowed, settings, output, interruption=interruption, wait=wait)
+
+    if cluster.are_given or not target.run:
+        _refuse(context, "a cluster", "storage")
+        return in_cluster
+    from mldiagnostics_cli.captures.by_run import FilesOfRun, capture_here_or
+
+    files = FilesOfRun(target.run, storage, are_typed=bool(_typed(context, "storage")))
+    needs_cluster = _typed(context, "container", "wait")
+    return capture_here_or(in_cluster, files, narrowed, settings, output, needs_cluster=needs_cluster)

@@ -10,11 +10,24 @@ import click
 from mldiagnostics_cli.cluster.options import ClusterOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-__all__ = ["cluster_options"]
+__all__ = ["chosen_cluster", "cluster_options"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
+
+
+_PARAMETERS = ("namespace", "across_namespaces", "context", "kubeconfig")
+
+
+def chosen_cluster(values: Mapping[str, Any]) -> ClusterOptions:
+    """Return the cluster that the parameters of a command name."""
+    return ClusterOptions(
+        namespace=values.get("namespace"),
+        all_namespaces=bool(values.get("across_namespaces")),
+        context=values.get("context"),
+        kubeconfig=values.get("kubeconfig"),
+    )
 
 
 def cluster_options(*, all_namespaces: bool = False) -> Callable[[F], F]:
@@ -26,18 +39,9 @@ def cluster_options(*, all_namespaces: bool = False) -> Callable[[F], F]:
 
     def decorate(command: Any) -> Any:
         @wraps(command)
-        def run(
-            *arguments: Any,
-            namespace: str | None,
-            context: str | None,
-            kubeconfig: str | None,
-            across_namespaces: bool = False,
-            **options: Any,
-        ) -> Any:
-            chosen = ClusterOptions(
-                namespace=namespace, all_namespaces=across_namespaces, context=context, kubeconfig=kubeconfig
-            )
-            return command(*arguments, cluster=chosen, **options)
+        def run(*arguments: Any, **values: Any) -> Any:
+            options = {name: value for name, value in values.items() if name not in _PARAMETERS}
+            return command(*arguments, cluster=chosen_cluster(values), **options)
 
         run = click.option("--kubeconfig", metavar="FILE", type=click.Path(), help="Kubeconfig to use.")(run)
         run = click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: the current one.")(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mldiagnostics_cli.commands.completed_values import complete_sessions
 from mldiagnostics_cli.commands.options import OutputFormat, examples, output_option
 from mldiagnostics_cli.commands.source_options import source_options
 
@@ -23,7 +24,7 @@ __all__ = ["diagnose"]
         "mldiag diagnose trainer -n ml",
     )
 )
-@click.argument("session", metavar="SESSION|RUN|DIR")
+@click.argument("session", metavar="SESSION|RUN|DIR", shell_complete=complete_sessions)
 @source_options
 @click.option("--against", metavar="SESSION|RUN|DIR", help="Compare with this earlier session, operation by operation.")
 @click.option("--force", is_flag=True, help="Compare sessions whose hosts, devices or configurations differ.")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mldiagnostics_cli.commands.completed_values import complete_sources
 from mldiagnostics_cli.commands.options import examples, parsed
 from mldiagnostics_cli.commands.source_options import source_options
 
@@ -48,7 +49,7 @@ def _parse_interval(ends: tuple[str, str]) -> tuple[int, int]:
         "mldiag goodput --job trainer -o json",
     )
 )
-@click.argument("reference", nargs=-1, metavar="[SOURCE]...")
+@click.argument("reference", nargs=-1, metavar="[SOURCE]...", shell_complete=complete_sources)
 @source_options
 @click.option("--job", metavar="NAME", help="Job whose log is read; with a log of several jobs, the one to show.")
 @click.option("--logger", metavar="NAME", help="Name of the log, as given to the recorder; default: goodput_<job>.")
@@ -115,7 +116,7 @@ def goodput(
     """Show where the time of runs went: productive and lost time, windows, attempts and disruptions.
 
     SOURCE is a run (its id or the beginning of it, its name, its directory), or a goodput log: a directory, a file, or
-    a URL such as gs://bucket/logs or cloud-logging:project/log. Several sources are shown side by side.
+    a URL such as s3://bucket/logs or cloud-logging:project/log. Several sources are shown side by side.
 
     Runs are found as by `mldiag runs`: in the cluster if -n, -A, --context or --kubeconfig is given; else in files if
     --storage or MLDIAG_STORAGE is given, or ./mldiagnostics exists; else in the cluster of the current context. A run
@@ -123,4 +124,8 @@ def goodput(
     """
     from mldiagnostics_cli.accounts import AccountOptions, show_accounts
 
+    if not reference and job is None:
+        raise click.UsageError(
+            "no run is given; give RUN, the path or URL of a log, or --job", click.get_current_context()
+        )
     show_accounts(source, reference, AccountOptions(**query), job=job, logger=logger, output=output)

@@ -99,7 +99,7 @@ def storage_option(command: F) -> F:
         show_envvar=True,
         default=DEFAULT_STORAGE,
         show_default=True,
-        help="Root of the runs: a directory or gs://bucket/prefix.",
+        help="Root of the runs: a directory or a URL such as s3://bucket/prefix.",
     )(command)
 
 

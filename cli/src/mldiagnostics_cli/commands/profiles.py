@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mldiagnostics_cli.commands.completed_values import complete_sessions, complete_sources
 from mldiagnostics_cli.commands.options import OutputFormat, examples, output_option, parsed
 from mldiagnostics_cli.commands.source_options import source_options
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["profiles"]
 
-session_argument = click.argument("session", nargs=-1, required=True)
+session_argument = click.argument("session", nargs=-1, required=True, shell_complete=complete_sessions)
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask for a confirmation.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only show the sessions that would be deleted.")
 top_option = click.option(
@@ -48,7 +49,7 @@ def profiles() -> None:
         "mldiag profiles list", "mldiag profiles list 4f6c -o wide", "mldiag profiles list gs://bucket/profiles -o json"
     ),
 )
-@click.argument("reference", nargs=-1, metavar="[SOURCE]...")
+@click.argument("reference", nargs=-1, metavar="[SOURCE]...", shell_complete=complete_sources)
 @source_options
 @output_option()
 def _list(*, reference: tuple[str, ...], source: SourceChoice, output: OutputFormat) -> None:
@@ -66,7 +67,7 @@ def _list(*, reference: tuple[str, ...], source: SourceChoice, output: OutputFor
         "mldiag profiles get gs://bucket/profiles/2026_11_21_10_00_00 -o json",
     ),
 )
-@click.argument("session")
+@click.argument("session", shell_complete=complete_sessions)
 @source_options
 @top_option
 @output_option()
@@ -84,7 +85,7 @@ def _get(*, session: str, source: SourceChoice, top: int, output: OutputFormat) 
     "compare",
     epilog=examples("mldiag profiles compare 4f6c/a0-s100 4f6c/a0-s900", "mldiag profiles compare 4f6c 81aa -o json"),
 )
-@click.argument("session", nargs=2)
+@click.argument("session", nargs=2, shell_complete=complete_sessions)
 @source_options
 @top_option
 @output_option(OutputFormat.TABLE, OutputFormat.JSON, OutputFormat.YAML)
@@ -120,7 +121,7 @@ def _delete(*, session: tuple[str, ...], source: SourceChoice, yes: bool, dry_ru
         "mldiag profiles prune gs://bucket/profiles --older-than 30d --keep 3 --yes",
     ),
 )
-@click.argument("reference", nargs=-1, required=True, metavar="SOURCE...")
+@click.argument("reference", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_sources)
 @source_options
 @click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Keep the newest N of each SOURCE, however old.")
 @click.option(

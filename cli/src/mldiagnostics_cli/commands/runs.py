@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mldiagnostics_cli.commands.completed_values import complete_groups, complete_metrics, complete_runs
 from mldiagnostics_cli.commands.options import OutputFormat, examples, output_option, since_option
 from mldiagnostics_cli.commands.source_options import source_options
 
@@ -18,13 +19,21 @@ __all__ = ["runs"]
 
 PHASES = ("Pending", "Active", "Completed", "Failed")
 
-run_argument = click.argument("run")
-group_option = click.option("-g", "--group", metavar="NAME", help="Only runs of this group.")
+run_argument = click.argument("run", shell_complete=complete_runs)
+group_option = click.option(
+    "-g", "--group", metavar="NAME", shell_complete=complete_groups, help="Only runs of this group."
+)
 phase_option = click.option(
     "-p", "--phase", type=click.Choice(PHASES, case_sensitive=False), help="Only runs in this phase."
 )
 metric_option = click.option(
-    "-m", "--metric", "metrics", multiple=True, metavar="NAME", help="Plot this metric; may be repeated."
+    "-m",
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_metrics,
+    help="Plot this metric; may be repeated.",
 )
 rank_option = click.option(
     "--rank", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="Rank whose metrics are read."
@@ -83,6 +92,7 @@ def _list(
     epilog=examples(
         "mldiag runs get 4f6c",
         "mldiag runs get trainer --hosts",
+        "mldiag runs get trainer --texts",
         "mldiag runs get gs://bucket/runs/4f6c12 --metric loss",
         "mldiag runs get 4f6c -o yaml",
     ),
@@ -90,13 +100,21 @@ def _list(
 @run_argument
 @source_options
 @click.option("--hosts", is_flag=True, help="Show each rank with its host; -o wide does so too.")
+@click.option("--texts", is_flag=True, help="Show the newest texts that the program has recorded.")
 @metric_option
 @rank_option
 @output_option()
 def _get(
-    *, run: str, source: SourceChoice, hosts: bool, metrics: tuple[str, ...], rank: int, output: OutputFormat
+    *,
+    run: str,
+    source: SourceChoice,
+    hosts: bool,
+    texts: bool,
+    metrics: tuple[str, ...],
+    rank: int,
+    output: OutputFormat,
 ) -> None:
-    """Show one run: phase, progress, attempts, profiles, hosts and curves.
+    """Show one run: phase, progress, attempts, profiles, hosts, texts and curves.
 
     RUN is the id of the run or its beginning, its name, or its directory.
     """
@@ -104,13 +122,13 @@ def _get(
     from mldiagnostics_cli.runs.opening import open_source
 
     with open_source(source, [run]) as opened:
-        show_run(opened, run, DetailQuery(with_hosts=hosts, metrics=metrics, rank=rank), output)
+        show_run(opened, run, DetailQuery(with_hosts=hosts, with_texts=texts, metrics=metrics, rank=rank), output)
 
 
 @runs.command(
     "watch", epilog=examples("mldiag runs watch", "mldiag runs watch 4f6c", "mldiag runs watch --group sweep-7 -o json")
 )
-@click.argument("run", required=False)
+@click.argument("run", required=False, shell_complete=complete_runs)
 @source_options
 @group_option
 @phase_option
@@ -157,9 +175,11 @@ def _watch(
         "mldiag runs compare --group sweep-7 -o json",
     ),
 )
-@click.argument("run", nargs=-1)
+@click.argument("run", nargs=-1, shell_complete=complete_runs)
 @source_options
-@click.option("-g", "--group", metavar="NAME", help="Compare the runs of this group too.")
+@click.option(
+    "-g", "--group", metavar="NAME", shell_complete=complete_groups, help="Compare the runs of this group too."
+)
 @metric_option
 @rank_option
 @output_option(OutputFormat.TABLE, OutputFormat.JSON, OutputFormat.YAML)
@@ -177,6 +197,9 @@ def _compare(
     from mldiagnostics_cli.runs.opening import open_source
     from mldiagnostics_cli.runs.run_filter import RunFilter
 
+    if len(run) < 2 and group is None:
+        given = run[0] if run else "no run"
+        raise click.UsageError(f"{given}: give two runs or more to compare, or --group", click.get_current_context())
     with open_source(source, run) as opened:
         rows = runs_to_compare(opened, run, RunFilter(group=group) if group else None)
         compare_runs(opened, rows, output, metrics=metrics, rank=rank)
@@ -190,7 +213,7 @@ def _compare(
         "mldiag runs delete trainer --dry-run",
     ),
 )
-@click.argument("run", nargs=-1, required=True)
+@click.argument("run", nargs=-1, required=True, shell_complete=complete_runs)
 @source_options
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for a confirmation.")
 @click.option("--force", is_flag=True, help="Delete runs that are Pending or Active too.")

@@ -41,5 +41,5 @@ def source_options(command: Any) -> Any:
         metavar="DIR|URL",
         envvar=STORAGE_VARIABLE,
         show_envvar=True,
-        help=f"Root of runs in files: a directory or gs://bucket/prefix; default: ./{DEFAULT_STORAGE} if it exists.",
+        help=f"Root of runs: a directory, or a URL like s3://bucket/prefix; default: ./{DEFAULT_STORAGE} if it exists.",
     )(with_cluster)

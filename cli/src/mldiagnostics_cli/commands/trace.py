@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mldiagnostics_cli.commands.completed_values import complete_sources
 from mldiagnostics_cli.commands.options import OutputFormat, examples, output_option, parsed
 from mldiagnostics_cli.commands.source_options import source_options
 
@@ -33,7 +34,7 @@ def _parse_moment(text: str) -> int:
         note="Pods: kubectl logs -l job-name=trainer --prefix --timestamps --tail=-1 | mldiag trace -",
     )
 )
-@click.argument("reference", nargs=-1, required=True, metavar="SOURCE...")
+@click.argument("reference", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_sources)
 @source_options
 @click.option(
     "--out", metavar="FILE|URL", help="File of the trace, - for standard output; by default SOURCE.trace.json.gz."

@@ -24,6 +24,12 @@ def _parse_idle(text: str) -> float:
     return 0.0 if text == "0" else window(text)
 
 
+def _parse_size(text: str) -> int:
+    from mldiagnostics_cli.values import bytes_of
+
+    return bytes_of(text)
+
+
 where_option = click.option("--on", type=click.Choice(PLACES), help="Only servers there; default: both but gce.")
 open_option = click.option("--open", "open_page", is_flag=True, help="Open it in a browser.")
 
@@ -41,6 +47,7 @@ def xprof() -> None:
     "create",
     epilog=examples(
         "mldiag xprof create --on local profiles --open",
+        "mldiag xprof create --on local s3://bucket/runs/4f6c --cache-size 50Gi --open",
         "mldiag xprof create gs://bucket/runs/4f6c --on kubernetes --image xprof:2.24 --service-account reader",
         "mldiag xprof create volume:///runs/4f6c --on kubernetes --image xprof:2.24 --claim mldiagnostics",
         "mldiag xprof create gs://bucket/runs/4f6c --on gce --zone us-east5-a",
@@ -61,6 +68,15 @@ def xprof() -> None:
     show_default=True,
     callback=parsed(_parse_idle),
     help="local, kubernetes: end after this time without traffic; 0 for never.",
+)
+@click.option(
+    "--cache-size",
+    "cache_bytes",
+    metavar="SIZE",
+    default="20Gi",
+    show_default=True,
+    callback=parsed(_parse_size),
+    help="local: most disk for copies of sessions in s3:// and az://, which XProf cannot read.",
 )
 @open_option
 @click.option("--image", metavar="IMAGE", help="kubernetes: image with the commands xprof and python3; needed.")
@@ -86,6 +102,7 @@ def _create(
     another: bool,
     port: int,
     idle_s: float,
+    cache_bytes: int,
     open_page: bool,
     image: str | None,
     claim: str | None,
@@ -101,15 +118,25 @@ def _create(
 ) -> None:
     """Host XProf over a log directory; an existing server for the directory is shown instead of a second one.
 
-    On this machine it is a process in the background that only this machine can reach. On Kubernetes it is a restricted
-    pod that only port-forward reaches, unless an Ingress is requested; a server there that has ended is started again.
-    On Compute Engine it is a virtual machine that only ssh reaches; gcloud makes it, and it costs until it is deleted.
-    Open the last two with `mldiag xprof connect`.
+    On this machine it is a process in the background that only this machine can reach. XProf cannot read s3:// and
+    az://: a session there is copied when it is opened, and the sessions that nobody has opened for longest are deleted
+    from the copy when it is full. On Kubernetes it is a restricted pod that only port-forward reaches, unless an
+    Ingress is requested; a server there that has ended is started again. On Compute Engine it is a virtual machine that
+    only ssh reaches; gcloud makes it, and it costs until it is deleted. Open the last two with `mldiag xprof connect`.
     """
     from mldiagnostics_cli.xprof.hosting import create_here, create_in_cluster
 
     if on == LOCAL:
-        create_here(log_directory, output, name=name, port=port, idle_s=idle_s, another=another, open_page=open_page)
+        create_here(
+            log_directory,
+            output,
+            name=name,
+            port=port,
+            idle_s=idle_s,
+            cache_bytes=cache_bytes,
+            another=another,
+            open_page=open_page,
+        )
         return
     if on == GCE:
         if zone is None:

@@ -91,7 +91,7 @@ def _page(session: SessionRow, figures: SessionFigures, verdict: Finding, top: i
         parts = sorted(figures.phases.items(), key=lambda part: -part[1])
         yield f"step time   {', '.join(f'{name} {percent(share)} %' for name, share in parts) or DASH}"
     else:
-        yield "steps       none recorded; mark them with jax.profiler.StepTraceAnnotation"
+        yield "steps       none recorded; call run.step() in the loop, or use jax.profiler.StepTraceAnnotation"
     yield f"memory      {'peak ' + size(figures.peak_memory_bytes) if figures.peak_memory_bytes is not None else DASH}"
     yield f"verdict     {verdict.code}: {verdict.message}"
     if figures.operations[:top]:

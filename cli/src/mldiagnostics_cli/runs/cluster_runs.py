@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.locations import is_bucket
 from mldiagnostics.runs import series, with_goodput
 from mldiagnostics.runs.reference import NamedRun, meant_runs
 from mldiagnostics_api.names import RUN_LABEL
@@ -40,7 +41,6 @@ __all__ = ["ClusterRuns", "find_run_object", "open_cluster_runs"]
 
 T = TypeVar("T")
 
-_BUCKET = "gs://"
 _FINAL = ("Completed", "Failed")
 
 
@@ -225,4 +225,4 @@ def _is_readable(row: RunRow) -> bool:
 
     Volumes of the operator cannot.
     """
-    return row.directory.startswith(_BUCKET)
+    return is_bucket(row.directory)

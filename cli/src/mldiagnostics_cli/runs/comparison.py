@@ -16,8 +16,8 @@ from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.output import is_terminal, show, show_document, terminal_width
 from mldiagnostics_cli.runs.detail import curve_lines
 from mldiagnostics_cli.runs.listing import elapsed_s, phase_text
-from mldiagnostics_cli.table import TableColumn, table
-from mldiagnostics_cli.values import DASH, age, number
+from mldiagnostics_cli.table import TableColumn, cut_middle, display_width, fitting_columns, table
+from mldiagnostics_cli.values import DASH, age, number, some_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,6 +32,13 @@ __all__ = ["compare_runs", "flattened", "runs_to_compare"]
 PLOT_HEIGHT = 5
 """Lines of each plot, of which there is one per run."""
 
+_FACT_KEPT = 28
+"""Characters of a fact's name that stay where a terminal is narrow."""
+_NAME_SHOWN = 16
+"""Characters of a run's name above its column: its beginning and its end."""
+_LABELS_OF_RANK = frozenset({"hostname", "process_index"})
+"""Labels that name the rank: they differ between runs whose series mean the same."""
+
 
 @dataclass(frozen=True, slots=True)
 class _ComparedRun:
@@ -42,7 +49,7 @@ class _ComparedRun:
 
     @property
     def title(self) -> str:
-        return f"{self.row.name or DASH} {self.row.run_id[:8]}"
+        return f"{cut_middle(self.row.name or DASH, _NAME_SHOWN)} {self.row.run_id[:8]}"
 
 
 def runs_to_compare(source: RunSource, runs: Sequence[str], group: RunFilter | None) -> list[RunRow]:
@@ -72,7 +79,7 @@ def compare_runs(
     if missing := [name for name in metrics if name not in recorded]:
         raise ConfigurationError(
             f"--metric {missing[0]}: not recorded by rank {rank} of these runs; "
-            f"their metrics are: {', '.join(recorded) or 'none'}"
+            f"their metrics are: {some_names(recorded, like=missing[0])}"
         )
     if output in {OutputFormat.JSON, OutputFormat.YAML}:
         show_document(_document(compared, metrics), output)
@@ -98,7 +105,7 @@ def flattened(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def _read(source: RunSource, row: RunRow, rank: int) -> _ComparedRun:
     curves: dict[str, MetricSeries] = {}
     for curve in source.curves(row, None, rank=rank):
-        labels = "".join(f" {key}={value}" for key, value in curve.labels.items())
+        labels = "".join(f" {key}={value}" for key, value in curve.labels.items() if key not in _LABELS_OF_RANK)
         device = "" if curve.device is None else f" device={curve.device}"
         curves[f"{curve.metric}{labels}{device}"] = curve
     last = {name: curve.value[-1] for name, curve in curves.items() if curve.value}
@@ -108,10 +115,7 @@ def _read(source: RunSource, row: RunRow, rank: int) -> _ComparedRun:
 
 def _page(compared: Sequence[_ComparedRun], metrics: Sequence[str]) -> Iterator[str]:
     width = terminal_width()
-    columns: list[TableColumn[tuple[str, list[str]]]] = [TableColumn("", lambda line: line[0])]
-    columns += [TableColumn(run.title, _cell(place)) for place, run in enumerate(compared)]
-    lines = list(_lines(compared, time.time()))
-    yield from table(lines, columns, width=width if is_terminal() else None)
+    yield from _tables(compared, width if is_terminal() else None)
     for name in metrics:
         curves = [run.curves[name] for run in compared if name in run.curves]
         values = [value for curve in curves for value in curve.value if isfinite(value)]
@@ -120,6 +124,21 @@ def _page(compared: Sequence[_ComparedRun], metrics: Sequence[str]) -> Iterator[
             if name in run.curves:
                 yield from ("", run.title)
                 yield from curve_lines(run.curves[name], width=width, low=low, high=high, height=PLOT_HEIGHT)
+
+
+def _tables(compared: Sequence[_ComparedRun], width: int | None) -> Iterator[str]:
+    """Yield the lines of tables, each with the runs that fit the width."""
+    lines = list(_lines(compared, time.time()))
+    names: TableColumn[tuple[str, list[str]]] = TableColumn("", lambda line: line[0], least=_FACT_KEPT)
+    columns = [
+        TableColumn(run.title, _cell(place), least=display_width(run.title)) for place, run in enumerate(compared)
+    ]
+    while columns:
+        fitting = len(columns) if width is None else max(1, fitting_columns([names, *columns], width) - 1)
+        if len(columns) < len(compared):
+            yield ""
+        yield from table(lines, [names, *columns[:fitting]], width=width)
+        columns = columns[fitting:]
 
 
 def _cell(place: int) -> Callable[[tuple[str, list[str]]], str]:

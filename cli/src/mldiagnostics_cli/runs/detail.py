@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.goodput.render.words import duration
 from mldiagnostics.runs import configs
+from mldiagnostics.runs.texts import texts
 from mldiagnostics.runs.waiting import waiting_files
 from mldiagnostics.text.terminal import printable
 
@@ -17,12 +18,13 @@ from mldiagnostics_cli.output import has_colour, is_terminal, show, show_documen
 from mldiagnostics_cli.plot import HEIGHT, plot
 from mldiagnostics_cli.runs.listing import elapsed_s, goodput_text, phase_text
 from mldiagnostics_cli.table import PHASE_COLOURS, TableColumn, painted, table
-from mldiagnostics_cli.values import DASH, age, moment, number, size
+from mldiagnostics_cli.values import DASH, age, moment, number, size, some_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from mldiagnostics.runs import AttemptRow, MetricSeries, RankRow, RunRow, SessionRow
+    from mldiagnostics.runs.texts import RecordedTexts, TextRow
 
     from mldiagnostics_cli.runs.source import RunSource
 
@@ -34,6 +36,7 @@ class DetailQuery:
     """Parts of a run to show besides its row."""
 
     with_hosts: bool = False
+    with_texts: bool = False
     metrics: tuple[str, ...] = ()
     rank: int = 0
 
@@ -47,6 +50,7 @@ class _RunDetail:
     profiles: list[SessionRow]
     hosts: list[RankRow] | None
     curves: list[MetricSeries]
+    texts: RecordedTexts | None
 
     def to_json(self) -> dict[str, Any]:
         """Return the run as JSON; parts that were not requested are left out."""
@@ -57,6 +61,8 @@ class _RunDetail:
         }
         if self.hosts is not None:
             document["ranks"] = [host.to_json() for host in self.hosts]
+        if self.texts is not None:
+            document["texts"] = self.texts.to_json()
         if self.curves:
             document["series"] = [curve.to_json() for curve in self.curves]
         return document
@@ -76,6 +82,7 @@ def show_run(source: RunSource, run: str, query: DetailQuery, output: OutputForm
         source.profiles(row),
         source.hosts(row) if with_hosts else None,
         _curves(source, row, query) if query.metrics else [],
+        _texts(source, row) if query.with_texts else None,
     )
     if output in {OutputFormat.JSON, OutputFormat.YAML}:
         show_document(detail.to_json(), output)
@@ -97,11 +104,16 @@ def curve_lines(
     return [heading, *plot(curve.value, width=width, height=height, low=low, high=high)]
 
 
+def _texts(source: RunSource, row: RunRow) -> RecordedTexts:
+    with source.fetched(row) as readable:
+        return texts(readable)
+
+
 def _curves(source: RunSource, row: RunRow, query: DetailQuery) -> list[MetricSeries]:
     curves = source.curves(row, query.metrics, rank=query.rank)
     recorded = {curve.metric for curve in curves}
     if missing := [name for name in query.metrics if name not in recorded]:
-        names = ", ".join(sorted({curve.metric for curve in source.curves(row, None, rank=query.rank)})) or "none"
+        names = some_names({curve.metric for curve in source.curves(row, None, rank=query.rank)}, like=missing[0])
         raise ConfigurationError(
             f"--metric {missing[0]}: rank {query.rank} has not recorded it; its metrics are: {names}"
         )
@@ -119,6 +131,10 @@ def _page(detail: _RunDetail, now: float) -> Iterator[str]:
         yield from ("", *table(detail.profiles, _PROFILES, width=limit))
     if detail.hosts is not None:
         yield from ("", *table(detail.hosts, _hosts(now), width=limit, colour=has_colour()))
+    if detail.texts is not None:
+        newest = detail.texts.newest()
+        yield from ("", f"{len(newest)} of {detail.texts.total} recorded texts")
+        yield from table(newest, _TEXTS, width=limit)
     for curve in detail.curves:
         yield from ("", *curve_lines(curve, width=width))
 
@@ -142,11 +158,12 @@ def _facts(row: RunRow, now: float) -> Iterator[tuple[str, str]]:
         if row.created is None
         else f"{moment(row.created)}, {age(now - row.created)} ago",
         "ended": "" if row.ended is None else f"{moment(row.ended)}, after {age(elapsed_s(row, now))}",
-        "goodput": "" if row.goodput is None else goodput_text(row),
+        "goodput": _goodput_text(row, now),
         "dropped": counts_text(row.drops),
         "warnings": counts_text(row.complaints),
         "waiting": waiting_files(row) if row.document else "",
         "files": row.directory,
+        "recorded in": row.reported_storage if row.reported_storage != row.storage else "",
         "page": row.url or "",
     }
     return ((name, text) for name, text in facts.items() if text)
@@ -171,11 +188,24 @@ def _step_text(row: RunRow) -> str:
     return f"{row.step}" + ("" if row.step_time_s is None else f", {duration(row.step_time_s)} each")
 
 
+def _goodput_text(row: RunRow, now: float) -> str:
+    if row.goodput is None:
+        return ""
+    as_of = row.goodput_as_of
+    return goodput_text(row) + ("" if as_of is None else f", as of {moment(as_of)}, {age(now - as_of)} ago")
+
+
 def _ranks_text(row: RunRow) -> str:
     hosts = "" if row.hosts is None else f"{row.hosts} host{'' if row.hosts == 1 else 's'}"
     if row.world_size is None:
         return hosts
     return f"{row.world_size}" + (f" on {hosts}" if hosts else "")
+
+
+def _lasted(attempt: AttemptRow) -> str:
+    if attempt.started is None or attempt.ended is None:
+        return DASH
+    return duration(attempt.ended - attempt.started)
 
 
 def _hosts(now: float) -> list[TableColumn[RankRow]]:
@@ -195,8 +225,8 @@ def _hosts(now: float) -> list[TableColumn[RankRow]]:
 
 _ATTEMPTS: list[TableColumn[AttemptRow]] = [
     TableColumn("ATTEMPT", lambda attempt: DASH if attempt.attempt is None else str(attempt.attempt), is_number=True),
-    TableColumn("STARTED", lambda attempt: moment(attempt.started)),
-    TableColumn("ENDED", lambda attempt: moment(attempt.ended)),
+    TableColumn("STARTED", lambda attempt: moment(attempt.started), is_whole=True),
+    TableColumn("LASTED", _lasted, is_number=True),
     TableColumn("START-UP", lambda attempt: duration(attempt.start_up), is_number=True, is_optional=True),
     TableColumn("PHASE", lambda attempt: attempt.phase, colours=PHASE_COLOURS),
     TableColumn(
@@ -205,6 +235,14 @@ _ATTEMPTS: list[TableColumn[AttemptRow]] = [
         is_optional=True,
     ),
     TableColumn("REASON", lambda attempt: ": ".join(filter(None, (attempt.reason, attempt.message))) or DASH),
+]
+
+_TEXTS: list[TableColumn[TextRow]] = [
+    TableColumn("TIME", lambda row: moment(row.t)),
+    TableColumn("RANK", lambda row: str(row.rank), is_number=True),
+    TableColumn("STEP", lambda row: DASH if row.step is None else str(row.step), is_number=True),
+    TableColumn("NAME", lambda row: row.name),
+    TableColumn("TEXT", lambda row: row.text, is_whole=True),
 ]
 
 _PROFILES: list[TableColumn[SessionRow]] = [

@@ -22,6 +22,8 @@ __all__ = ["columns", "elapsed_s", "goodput_text", "phase_text", "show_runs"]
 
 _ID_SHOWN = 16
 """Characters of an id: the run of an MLRun's name has as many, and other commands take them."""
+_NAME_KEPT = 24
+"""Characters of a name that stay where a terminal is narrow: runs of a sweep differ at the end of their names."""
 
 
 def show_runs(source: RunSource, wanted: RunFilter, output: OutputFormat) -> None:
@@ -43,7 +45,7 @@ def show_runs(source: RunSource, wanted: RunFilter, output: OutputFormat) -> Non
 def columns(now: float, *, with_namespace: bool = False) -> list[TableColumn[RunRow]]:
     """Return the columns of a table of runs, as of `now` in Unix seconds."""
     return [
-        TableColumn("NAME", lambda row: row.name or DASH),
+        TableColumn("NAME", lambda row: row.name or DASH, least=_NAME_KEPT),
         TableColumn("RUN", lambda row: row.run_id[:_ID_SHOWN]),
         TableColumn("PHASE", phase_text, colours=PHASE_COLOURS, is_whole=True),
         TableColumn("STEP", lambda row: DASH if row.step is None else str(row.step), is_number=True),

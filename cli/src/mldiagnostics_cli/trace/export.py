@@ -201,8 +201,9 @@ def _is_log(path: Path) -> bool:
 
 
 def _default_out(source: str) -> str:
+    """Return the file of a source; `log.json` and `log.csv` have two."""
     name = "stdin" if source == STDIN else Path(source.rstrip("/")).name.removesuffix(GZIP_SUFFIX)
-    return f"{name.partition('.')[0] or 'logs'}.trace.json{GZIP_SUFFIX}"
+    return f"{name.strip('.') or 'logs'}.trace.json{GZIP_SUFFIX}"
 
 
 def _pieces(trace: _Trace, sources: Iterable[Any], options: TraceOptions) -> Iterator[bytes]:

@@ -65,6 +65,7 @@ def create_here(
     name: str | None,
     port: int,
     idle_s: float,
+    cache_bytes: int,
     another: bool,
     open_page: bool,
 ) -> None:
@@ -76,6 +77,7 @@ def create_here(
         name: Name of the server; None for one after the directory.
         port: Port of 127.0.0.1; 0 for a free one.
         idle_s: It ends after so many seconds without traffic; 0 for never.
+        cache_bytes: Most bytes of the copy of a bucket that XProf cannot read.
         another: Whether a second server for the directory is made.
         open_page: Whether a browser opens it.
 
@@ -85,7 +87,11 @@ def create_here(
     existing = [] if another else matching(list_local(), absolute_location(log_directory))
     if existing:
         note(f"{log_directory}: is hosted already; `mldiag xprof create --new` makes another server.")
-    instance = existing[0] if existing else create_local(log_directory, name=name, port=port, idle_s=idle_s)
+    instance = (
+        existing[0]
+        if existing
+        else create_local(log_directory, name=name, port=port, idle_s=idle_s, cache_bytes=cache_bytes)
+    )
     _show([instance], output)
     if not has_profiles(log_directory):
         note(f"{log_directory}: has no profiles yet; give the directory above plugins/profile if they are elsewhere.")

@@ -26,6 +26,7 @@ POLL_S = 0.1
 STOP_S = 4.0
 """XProf has so long to end; a pod has a second more."""
 STOPPED = 128 + signal.SIGTERM
+_MAX_HEAD_BYTES = 64 * 1024
 _HEALTH_CHECKS = (b"kube-probe/", b"googlehc/", b"elb-healthchecker/")
 
 
@@ -35,6 +36,7 @@ async def serve(
     command: Sequence[str],
     *,
     idle_s: float,
+    stage: int = 0,
     on_ready: Callable[[int], object] = lambda _: None,
 ) -> int:
     """Serve XProf until it ends, a signal arrives, or it is idle for too long.
@@ -44,13 +46,14 @@ async def serve(
         port: Port of the proxy; 0 for a free one.
         command: The command of XProf, which gets the options of its ports in addition.
         idle_s: It ends after so many seconds without traffic; 0 for never. Health checks do not count.
+        stage: Port of `stage_server` on this machine, which gets every request before XProf; 0 without one.
         on_ready: Called with the port of the proxy once XProf answers.
 
     Returns:
         The exit code: 0 after the idle time, 143 after a signal, else that of XProf or 1.
     """
     inner, grpc = _free_ports()
-    proxy = _Proxy(inner)
+    proxy = _Proxy(inner, stage)
     try:
         server = await asyncio.start_server(proxy.accept, sock=_listener(host, port))
     except OSError as error:
@@ -95,8 +98,8 @@ class _Proxy:
     `last_use` is the time of the last byte to or from a reader.
     """
 
-    def __init__(self, port: int) -> None:
-        self._port = port
+    def __init__(self, port: int, stage: int = 0) -> None:
+        self._port, self._stage = port, stage
         self._connections: set[asyncio.Task[None]] = set()
         self.last_use = 0.0
 
@@ -112,14 +115,48 @@ class _Proxy:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             request = await reader.read(CHUNK_BYTES)
+            count = _count_nothing if _is_health_check(request) else self._count_use
+            count()
+            if self._stage and count == self._count_use:
+                request, problem = await self._staged(request, reader)
+                if problem:
+                    writer.write(problem)
+                    writer.close()
+                    return
+                count()
             inner_reader, inner_writer = await asyncio.open_connection(LOCALHOST, self._port)
         except OSError:
             writer.close()
             return
-        count = _count_nothing if _is_health_check(request) else self._count_use
-        count()
         inner_writer.write(request)
         await asyncio.gather(_copy(reader, inner_writer, count), _copy(inner_reader, writer, count))
+
+    async def _staged(self, request: bytes, reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
+        """Return the whole head of a request, and the response if the stage has a problem.
+
+        The request is the last one of its connection, so that the stage gets the next one too.
+        """
+        while b"\r\n\r\n" not in request and len(request) < _MAX_HEAD_BYTES:
+            if not (more := await reader.read(CHUNK_BYTES)):
+                break
+            request += more
+        head, end, body = request.partition(b"\r\n\r\n")
+        lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"connection:")]
+        target = lines[0].split(b" ")[1] if lines[0].count(b" ") > 1 else b"/"
+        response = await self._response(b"GET " + target + b" HTTP/1.0\r\n\r\n")
+        is_ready = response.split(b" ")[1:2] == [b"200"]
+        return b"\r\n".join([*lines, b"Connection: close"]) + end + body, b"" if is_ready else response
+
+    async def _response(self, request: bytes) -> bytes:
+        """Return the response of the stage."""
+        try:
+            reader, writer = await asyncio.open_connection(LOCALHOST, self._stage)
+            writer.write(request)
+            response = await reader.read()
+        except OSError as error:
+            return f"HTTP/1.0 502 Bad Gateway\r\n\r\nstage of the bucket: {error}; see its log".encode()
+        writer.close()
+        return response
 
     def _count_use(self) -> None:
         self.last_use = asyncio.get_running_loop().time()

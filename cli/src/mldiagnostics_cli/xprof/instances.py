@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 __all__ = [
+    "CACHE_BYTES",
     "ENDED",
     "FAILED",
     "IDLE",
@@ -29,6 +30,9 @@ __all__ = [
 
 IDLE_S = 2 * 3600.0
 """A server ends after so long without a reader: enough for a meeting, and no memory is held all night."""
+
+CACHE_BYTES = 20 * 2**30
+"""Most bytes of the copy of a bucket that XProf cannot read."""
 
 RUNNING, STARTING, IDLE, FAILED = "Running", "Starting", "Idle", "Failed"
 ENDED = frozenset({IDLE, FAILED})

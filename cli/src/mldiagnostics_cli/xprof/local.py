@@ -20,9 +20,9 @@ from mldiagnostics.install import install_hint
 from mldiagnostics.layout import PROFILE_DIR, TRACE_SUFFIX
 from mldiagnostics.locations import absolute_location, local_path
 
-from mldiagnostics_cli.xprof.instances import XprofInstance, free_name
+from mldiagnostics_cli.xprof.instances import CACHE_BYTES, XprofInstance, free_name
 
-__all__ = ["LOCAL", "create_local", "delete_local", "has_profiles", "list_local"]
+__all__ = ["LOCAL", "create_local", "delete_local", "has_profiles", "is_server", "list_local"]
 
 LOCAL = "local"
 SERVER = "mldiagnostics_cli.xprof.local_server"
@@ -36,14 +36,17 @@ _LEVELS = ("", "*/", "*/*/")
 """Of a run, of the root of runs, and of a volume with namespaces; deeper ones would take long in a large directory."""
 
 
-def create_local(log_directory: str, *, name: str | None, port: int, idle_s: float) -> XprofInstance:
+def create_local(
+    log_directory: str, *, name: str | None, port: int, idle_s: float, cache_bytes: int = CACHE_BYTES
+) -> XprofInstance:
     """Start a server in the background, and return it once it answers.
 
     Args:
-        log_directory: A path or URL that XProf can read.
+        log_directory: A path or URL.
         name: Its name; None for one after the directory.
         port: Port of 127.0.0.1; 0 for a free one.
         idle_s: It ends after so many seconds without traffic; 0 for never.
+        cache_bytes: Most bytes of the copy of a bucket that XProf cannot read.
 
     Raises:
         ConfigurationError: The directory does not exist, the name or port is taken, or XProf is missing or ends.
@@ -62,7 +65,8 @@ def create_local(log_directory: str, *, name: str | None, port: int, idle_s: flo
     state.mkdir(parents=True, exist_ok=True)
     record, log = state / f"{name}.json", state / f"{name}.log"
     with log.open("wb") as output:
-        command = [sys.executable, "-m", SERVER, str(record), name, log_directory, str(port), str(idle_s)]
+        options = [str(record), name, log_directory, str(port), str(idle_s), str(cache_bytes)]
+        command = [sys.executable, "-m", SERVER, *options]
         server = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
         )
@@ -108,7 +112,7 @@ def delete_local(name: str) -> None:
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + STOP_LIMIT_S
-    while record.exists() and _is_server(pid):
+    while record.exists() and is_server(pid):
         if time.monotonic() > deadline:
             raise ConfigurationError(f"{name}: process {pid} has not ended in {STOP_LIMIT_S:g} s; end it with kill")
         time.sleep(_POLL_S)
@@ -145,7 +149,7 @@ def _read(record: Path) -> XprofInstance | None:
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    if _is_server(pid):
+    if is_server(pid):
         return instance
     record.unlink(missing_ok=True)
     return None
@@ -156,10 +160,10 @@ def _pid_of(record: Path) -> int | None:
         pid = int(json.loads(record.read_text())["pid"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return pid if _is_server(pid) else None
+    return pid if is_server(pid) else None
 
 
-def _is_server(pid: int) -> bool:
+def is_server(pid: int) -> bool:
     """Return whether a process is a server of ours, not another one with its number."""
     try:
         return SERVER in Path(f"/proc/{pid}/cmdline").read_text(errors="replace")

@@ -1,0 +1,1 @@
+"""`mldiag schedules`: automatic captures of a cluster."""
