@@ -13,10 +13,11 @@ import logging
 import os
 import signal
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.store.shared import shared_directory
 from mldiagnostics_kube.client.api_client import ApiClient
 from mldiagnostics_kube.process import logs
 from mldiagnostics_kube.serving import http
@@ -85,8 +86,9 @@ async def serving(config: DeploymentConfig, client: ApiClient, assets: Mapping[s
         scope or "cluster": _source(client, scope, files, captures) for scope in config.watch_namespaces or (None,)
     }
     address = Address("" if headers else "127.0.0.1", (config.port,), config.hosts)
-    async with listening(Catalog(sources), address, assets, authentication) as port:
-        yield port
+    with nullcontext() if config.volume_root is None else shared_directory(config.volume_root):
+        async with listening(Catalog(sources), address, assets, authentication) as port:
+            yield port
 
 
 def _source(client: ApiClient, scope: str | None, files: CheckedFiles, captures: Captures) -> ClusterSource:

@@ -57,7 +57,6 @@ def run_document(source: str, key: str, detail: RunDetail, actions: RunActions) 
         "source": source,
         "key": key,
         "run": detail.row.to_json(),
-        "hasFiles": detail.has_files,
         "attempts": [attempt.to_json() for attempt in detail.attempts[-MAX_LISTED:]],
         "hosts": [host.to_json() for host in detail.hosts[:MAX_LISTED]],
         "sessions": [session.to_json() for session in sessions],

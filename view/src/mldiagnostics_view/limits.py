@@ -7,6 +7,9 @@ from typing import Final
 REFRESH_S: Final = 5.0
 """Age at which a list of runs is read again, while somebody looks: a heartbeat is due every 10 s."""
 
+SETTLED_S: Final = 600.0
+"""A run that ended so long ago has no later facts: the last report, the causes and the account come within 400 s."""
+
 FIRST_LIST_S: Final = 10.0
 """A page waits so long for the first list of a source; then it shows the reason why there is none."""
 

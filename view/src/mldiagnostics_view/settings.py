@@ -62,7 +62,9 @@ def parse(arguments: Sequence[str], *, program: str = "mldiag view") -> Settings
     parser = argparse.ArgumentParser(
         prog=program, description="Show runs, curves, goodput and profiles in a browser.", allow_abbrev=False
     )
-    parser.add_argument("sources", nargs="*", metavar="SOURCE", help="root of runs: a directory or gs://bucket/prefix")
+    parser.add_argument(
+        "sources", nargs="*", metavar="SOURCE", help="root of runs: a directory or a URL such as s3://bucket/prefix"
+    )
     parser.add_argument("--cluster", action="store_true", help="the MLRuns of a cluster, with your kubeconfig")
     parser.add_argument("--kubeconfig", metavar="FILE", help="kubeconfig of the cluster")
     parser.add_argument("--context", help="context of the kubeconfig")

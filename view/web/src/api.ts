@@ -6,8 +6,9 @@ export interface Run {
   source: string; key: string; runId: string; displayName: string | null; runGroup: string | null;
   namespace: string | null; phase: string; reason: string | null; message: string | null; attempt: number | null;
   hosts: { reporting: number | null }; progress: { step: number | null; stepTimeSeconds: number | null };
-  goodput: number | null; drops: Record<string, number>; complaints: Record<string, number>; creationTime: string | null; startTime: string | null; completionTime: string | null;
-  lastHeartbeatTime: string | null; profileSessions: number | null; directory: string; workloadRef: Record<string, unknown> | null;
+  goodput: number | null; independent: boolean; drops: Record<string, number>; complaints: Record<string, number>; creationTime: string | null; startTime: string | null; completionTime: string | null;
+  lastHeartbeatTime: string | null; profileSessions: number | null; directory: string;
+  storageLocation: string | null; reportedStorage: string | null; workloadRef: Record<string, unknown> | null;
 }
 export interface Source { name: string; place: string; problem: string | null; runs: number }
 export interface RunList { sources: Source[]; runs: Run[] }
@@ -38,7 +39,7 @@ export interface SessionDiagnosis {
   diagnosis: Diagnosis; hosts: { name: string; phases: Record<string, number> }[]; arrivals: { steps: number[]; hosts: string[]; rows: number[][] };
 }
 export interface RunDocument {
-  run: Run; hasFiles: boolean; attempts: Attempt[]; hosts: Host[]; sessions: Session[]; findings: RunFinding[]; configs: Record<string, unknown>;
+  run: Run; attempts: Attempt[]; hosts: Host[]; sessions: Session[]; findings: RunFinding[]; configs: Record<string, unknown>;
   canCapture: boolean; captureObstacle: string | null; canOpenXprof: boolean;
   /** How many are not listed. */
   omitted: Record<"attempts" | "hosts" | "sessions", number>;
@@ -89,7 +90,10 @@ export interface GoodputReport {
   cumulative: Breakdown; windows: Breakdown[]; attempts: GoodputAttempt[]; disruptions: Disruption[];
   hang: { suspected: boolean; step: number | null; age_s: number | null } | null; steps: { median_s: number | null; ideal_s: number | null } | null;
 }
-export interface Goodput { report: GoodputReport | null; overTime: OverTime | null }
+/** `ofCluster` if it is the account of the MLRun; `problem` is then the reason why the files gave none. */
+export interface Goodput { report: GoodputReport | null; overTime: OverTime | null; ofCluster?: boolean; problem?: string | null }
+/** `problem` is the reason why the files of a run cannot be read from here. */
+export interface Files { problem: string | null }
 
 const ORDER_MS = 75_000;  // longer than the server needs for a response
 // A change of the network ends requests: they are sent again, as a repeated order has the effect of one.

@@ -35,7 +35,7 @@ export class CompareCurves {
 
   /** Show the runs; curves are read again if their points or the state of the URL have changed. */
   show(runs: readonly Compared[]): void {
-    this.runs = runs.filter(({ document }) => document?.hasFiles);
+    this.runs = runs.filter(({ hasFiles }) => hasFiles);
     const names = ["metric", "axis", "from", "to", "smooth", "log", "run"];
     const state = JSON.stringify([names.map((name) => parameters().getAll(name)), this.metrics(), this.runs.map(({ metrics }) => metrics.map(({ count }) => count))]);
     if (state === this.last) return;

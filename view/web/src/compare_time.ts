@@ -24,7 +24,7 @@ export function showGoodput(box: HTMLElement, runs: readonly Compared[]): void {
       return account ? element("span", {}, percent(seconds / account.total), element("span", { className: "muted" }, ` ${duration(seconds)}`)) : null;
     })]);
   const elapsed = accounts.map((account) => (account ? duration(account.total) : null));
-  const disruptions = runs.map(({ goodput }) => (goodput ? String(goodput.disruptions.length) : null));
+  const disruptions = runs.map(({ goodput }) => (goodput?.attempts.length ? String(goodput.disruptions.length) : null));
   box.replaceChildren(element("div", { className: "compared-lines" }, ...bars),
     table(["Cause", ...heads(runs)], [...rows, ["elapsed", ...elapsed], ["disruptions", ...disruptions]]));
 }

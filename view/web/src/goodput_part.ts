@@ -1,5 +1,5 @@
 // Where the time of a run went: the exact partition, as a whole and over time, windows, attempts and disruptions.
-import { get, type Breakdown, type Goodput, type GoodputReport, type OverTime, type Run } from "./api.js";
+import { get, type Breakdown, type Goodput, type GoodputReport, type Run } from "./api.js";
 import { causeColor, causeName, partitionOf } from "./causes.js";
 import { duration, element, moment, percent, problem, table } from "./elements.js";
 import { goodputBar } from "./goodput_bar.js";
@@ -7,6 +7,8 @@ import { goodputOverTime } from "./goodput_over_time.js";
 import type { Part } from "./run_parts.js";
 
 const LEAST_DIFFERENCE_S = 1;
+const INDEPENDENT = "No rank leads the processes of this run, such as those of a Deployment, so it has no account of goodput; "
+  + "Hosts has its processes.";
 
 /** Return the part with the goodput of a run. */
 export function goodputPart(base: string): Part {
@@ -15,12 +17,12 @@ export function goodputPart(base: string): Part {
 
   async function load(run: Run): Promise<void> {
     try {
-      const { report, overTime } = await get<Goodput>(`${base}/goodput`);
-      const text = JSON.stringify([report, overTime, run.completionTime]);
+      const goodput = await get<Goodput>(`${base}/goodput`), { report, problem: obstacle } = goodput;
+      const text = JSON.stringify([goodput, run.completionTime]);
       if (text === known) return;
       known = text;
-      box.replaceChildren(...(report ? content(report, overTime, run) : [element("p", { className: "muted" },
-        "This run has recorded no events of goodput. Call run.step(n) in its training loop, or use mldiagnostics.goodput.")]));
+      box.replaceChildren(...(report ? content(report, goodput, run) : [element("p", { className: "muted" },
+        run.independent ? INDEPENDENT : obstacle ?? "This run has recorded no events of goodput. Call run.step(n) in its training loop, or use mldiagnostics.goodput.")]));
     } catch (error) {
       known = "";
       box.replaceChildren(problem((error as Error).message));
@@ -29,7 +31,7 @@ export function goodputPart(base: string): Part {
   return { box, update: ({ run }) => void load(run) };
 }
 
-function content(report: GoodputReport, overTime: OverTime | null, run: Run): Node[] {
+function content(report: GoodputReport, { overTime, ofCluster, problem: obstacle }: Goodput, run: Run): Node[] {
   const { cumulative, windows, attempts, disruptions, hang } = report;
   const partition = partitionOf(cumulative);
   const causes = partition.parts.map(([cause, seconds]) =>
@@ -44,7 +46,7 @@ function content(report: GoodputReport, overTime: OverTime | null, run: Run): No
     ...(hang?.suspected ? [problem(`Step ${hang.step} has been running for ${duration(hang.age_s ?? 0)}: the job may hang.`)] : []),
     element("p", { className: "figure" }, element("strong", {}, percent(cumulative.goodput)),
       element("span", { className: "muted" }, ` of ${duration(cumulative.elapsed_s)} went into steps that count`)),
-    ...bounds(cumulative, run),
+    ...(ofCluster ? [asOf(cumulative, obstacle)] : bounds(cumulative, run)),
     element("div", { className: "whole" }, goodputBar(partition) as unknown as Node),
     ...(overTime && cumulative.elapsed_s > 0 ? [element("h2", {}, "Over time"), goodputOverTime(overTime)] : []),
     element("div", { className: "columns" },
@@ -53,6 +55,12 @@ function content(report: GoodputReport, overTime: OverTime | null, run: Run): No
       ...(stretches.length > 1 ? [titled("Attempts", table(["Attempt", "Steps", "Time", "Goodput", "Largest loss", "Ended by"], stretches))] : []),
       ...(losses.length ? [titled("Disruptions", table(["Lost at", "Cause", "Evidence", "Steps lost", "Repeated", "Recovery"], losses))] : [])),
   ];
+}
+
+/** Return the note of an account that the MLRun has. */
+function asOf({ end }: Breakdown, obstacle: string | null | undefined): Node {
+  const source = `From the MLRun, as of ${moment(new Date(1000 * end).toISOString())}.`;
+  return element("p", { className: "muted" }, [source, obstacle].filter(Boolean).join(" "));
 }
 
 /** Return a note if the account has another start or end than the run. */

@@ -23,6 +23,7 @@ export function runHeader(document: RunDocument): Node[] {
     ["Workload", workload],
     ["Namespace", run.namespace],
     ["Group", run.runGroup],
+    ["Recorded in", run.reportedStorage === run.storageLocation ? null : run.reportedStorage],
     ["Started", run.creationTime ? moment(run.creationTime) : null],
     [run.completionTime ? "Ended" : "Last report", end ? moment(end) : null],
     ["Dropped records", counts(run.drops)],
@@ -32,7 +33,7 @@ export function runHeader(document: RunDocument): Node[] {
   const known = facts.filter((fact): fact is [string, string] => Boolean(fact[1]));
   return [
     element("div", { className: "title" }, element("h1", {}, run.displayName ?? run.runId), phase(run)),
-    ...(run.message ? [element("p", { className: "message" }, run.message)] : []),
+    ...(run.message ? [element("p", { className: `message ${run.phase.toLowerCase()}` }, run.message)] : []),
     element("dl", { className: "facts" }, ...known.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value)))),
     element("p", { className: "place muted" }, element("span", {}, run.directory || run.runId), copyButton("Copy", () => run.directory || run.runId)),
     ...(attempts.length > 1 ? [timeline(document), attemptList(attempts)] : []),

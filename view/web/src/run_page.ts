@@ -1,5 +1,5 @@
 // The page of one run: header, and one part of it at a time.
-import { follow, RequestFailed, type RunDocument } from "./api.js";
+import { follow, get, RequestFailed, type Files, type RunDocument } from "./api.js";
 import { configsPart } from "./configs_part.js";
 import { curvesPart } from "./curves_part.js";
 import { element, labelled, problem } from "./elements.js";
@@ -11,6 +11,7 @@ import { profilesPart } from "./profiles_part.js";
 import { runFindings } from "./run_findings.js";
 import { runHeader } from "./run_header.js";
 import type { Part } from "./run_parts.js";
+import { textsPart } from "./texts_part.js";
 import { change, changed, onChange, parameter } from "./url_state.js";
 
 const PAUSE_MS = 1000;
@@ -18,13 +19,13 @@ const GONE = 404;
 const PARTS: Record<string, [title: string, make: (base: string) => Part]> = {
   curves: ["Metrics", (base) => curvesPart(base, "metrics")],
   system: ["System", (base) => curvesPart(base, "system")],
+  texts: ["Texts", textsPart],
   goodput: ["Goodput", goodputPart],
   hosts: ["Hosts", hostsPart],
   profiles: ["Profiles", profilesPart],
   configs: ["Configuration", configsPart],
 };
-const NO_FILES = "The files of this run cannot be read from here: they are not in a bucket, or the bucket is unknown. "
-  + "Set storageLocation to gs://… to see curves.";
+const OF_FILES = ["", "curves", "system", "texts"];
 
 function omittedNote({ omitted }: RunDocument): Node[] {
   const parts = Object.entries(omitted).filter(([, count]) => count).map(([name, count]) => `${count} ${name}`);
@@ -48,7 +49,7 @@ export function showRun(main: HTMLElement, path: string): void {
   const tabs = labelled(element("nav", { className: "tabs" }, ...links), { "aria-label": "Parts of the run" });
   const content = element("div", { className: "part" });
   const parts = new Map<string, Part>(), shownCurves = new Map<Part, Promise<string>>();
-  let run: RunDocument | null = null, newestCurves = "";
+  let run: RunDocument | null = null, newestCurves = "", obstacle: string | null = "Reading the files …";
   main.replaceChildren(state, head, tabs, content);
 
   function part(): Part {
@@ -67,16 +68,29 @@ export function showRun(main: HTMLElement, path: string): void {
   function place(): boolean {
     const shown = part();
     if (!run) return false;
-    const needsFiles = ["", "curves", "system"].includes(parameter("part"));
-    const box = needsFiles && !run.hasFiles ? element("p", { className: "muted" }, NO_FILES) : shown.box;
+    const isShown = obstacle === null || !OF_FILES.includes(parameter("part"));
+    const box = isShown ? shown.box : element("p", { className: "muted" }, obstacle!);
     if (content.firstElementChild === box) return true;
     content.replaceChildren(box);
     shown.update(run);
-    if (run.hasFiles && shown.refresh) shownCurves.set(shown, shown.refresh());
+    if (obstacle === null && shown.refresh) shownCurves.set(shown, shown.refresh());
     return false;
   }
 
+  /** Look whether the files can be read from here; only then, parts request what needs them. */
+  async function findFiles(): Promise<void> {
+    try {
+      obstacle = (await get<Files>(`${base}/files`)).problem;
+    } catch {
+      obstacle = null;  // the parts say what fails
+    }
+    const shown = part();
+    if (content.firstElementChild !== shown.box) place();
+    else if (obstacle === null && shown.refresh) shownCurves.set(shown, shown.refresh());
+  }
+
   function show(loaded: RunDocument): void {
+    if (!run) void findFiles();
     run = loaded;
     document.title = run.run.displayName ?? run.run.runId;
     state.replaceChildren();
@@ -97,7 +111,7 @@ export function showRun(main: HTMLElement, path: string): void {
   /** Read the curves of the part on the screen, unless it has those of the last event. */
   async function refresh(): Promise<void> {
     const shown = part();
-    if (content.firstElementChild !== shown.box || !shown.refresh || !newestCurves) return;
+    if (content.firstElementChild !== shown.box || !shown.refresh || !newestCurves || obstacle !== null) return;
     if (await shownCurves.get(shown) === newestCurves) return;
     shownCurves.set(shown, shown.refresh());
     await shownCurves.get(shown);

@@ -9,6 +9,11 @@ const SPARE_ROWS = 12;
 export interface TableState { columns: readonly Column[]; lines: readonly Line[]; sort: string; isDown: boolean; selected: ReadonlySet<string> }
 export interface TableActions { sort: (column: string) => void; select: (id: string) => void; fold: (group: string) => void; seen: (runs: Listed[]) => void }
 
+/** Return what the headings show, as a key. */
+function headKey({ columns, sort, isDown }: TableState): string {
+  return [sort, isDown, ...columns.map(({ id }) => id)].join(" ");
+}
+
 export class RunsTable {
   readonly box: HTMLElement;
   private readonly head = element("thead");
@@ -27,11 +32,17 @@ export class RunsTable {
 
   /** Show a state. The focus and the place stay. */
   show(state: TableState): void {
+    const drawn = headKey(this.state);
     this.state = state;
-    this.head.replaceChildren(labelled(element("tr", {}, element("th", { className: "c-select", scope: "col" }, hidden("Selected")),
-      ...state.columns.map((column) => this.heading(column))), { "aria-rowindex": "1" }));
+    if (drawn !== headKey(state)) this.drawHead();
     this.table.setAttribute("aria-rowcount", String(state.lines.length + 1));
     this.draw();
+  }
+
+  /** Draw the headings. A button that is replaced while it is pressed gets no click, so news of runs leave them. */
+  private drawHead(): void {
+    this.head.replaceChildren(labelled(element("tr", {}, element("th", { className: "c-select", scope: "col" }, hidden("Selected")),
+      ...this.state.columns.map((column) => this.heading(column))), { "aria-rowindex": "1" }));
   }
 
   private ask(): void {

@@ -13,6 +13,7 @@ from mldiagnostics.runs.metric_lines import MetricLines
 from mldiagnostics.runs.points import PointColumns
 from mldiagnostics.runs.record_files import record_files
 from mldiagnostics.runs.record_reader import RecordReader
+from mldiagnostics.runs.texts import RecordedTexts, texts_of
 
 from mldiagnostics_view.curves.chunks import CurveChunks, SpillFile
 from mldiagnostics_view.curves.heartbeats import beats_of, sessions_of
@@ -164,8 +165,9 @@ class CurveReader:
             segment = self._pending[0].segment
             self._pending.clear()
             beats, points = beats_of(lines), self._lines.parse(lines)  # without the lock: this takes most of the time
-            sessions = list(sessions_of(lines))
+            sessions, texts = list(sessions_of(lines)), texts_of(lines)
             with self._lock:
+                self.texts.add(segment.incarnation, texts)
                 self._add(segment, beats, points)
                 for session in sessions:
                     self.sessions.setdefault(session.name, (_process(segment), session))
@@ -180,6 +182,8 @@ class CurveReader:
         """Steps over time by heartbeats and starts of steps. Use them within `reading`."""
         self.sessions: dict[str, tuple[RunProcess, SessionStart]] = {}
         """First records of profile sessions. Use them within `reading`."""
+        self.texts = RecordedTexts()
+        """Texts that the program has recorded. Use them within `reading`."""
         self._pending: list[RecordBlock] = []
         self._begun: set[RecordSegment] = set()
         self._sampled: dict[RecordSegment, list[CurveChunks]] = {}

@@ -8,7 +8,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
-from mldiagnostics_kube.serving.connections import Connection, ConnectionServer, ConnectionTimes, Stage
+from mldiagnostics_kube.serving.connection import Connection, ConnectionTimes, Stage
+from mldiagnostics_kube.serving.connections import ConnectionServer
 
 from mldiagnostics_view.endpoints.problems import problem_response
 from mldiagnostics_view.limits import (

@@ -34,9 +34,11 @@ class EventStreams:
 
     def __init__(self) -> None:
         self._open: set[asyncio.Task[Any]] = set()
+        self._is_ending = False
 
     async def aclose(self, _app: web.Application) -> None:
-        """End all streams; browsers connect again once a server is there."""
+        """End all streams as whole responses; browsers then connect again."""
+        self._is_ending = True
         for task in self._open:
             task.cancel()
 
@@ -72,6 +74,10 @@ class EventStreams:
         except (TimeoutError, ConnectionError):  # a client that does not read, or is gone
             if request.transport is not None:
                 request.transport.abort()
+        except asyncio.CancelledError:
+            if not self._is_ending or not response.prepared:
+                raise
+            task.uncancel()
         finally:
             self._open.discard(task)
         return response

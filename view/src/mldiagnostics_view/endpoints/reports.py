@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -11,18 +12,25 @@ from mldiagnostics.runs import goodput_over_time, step_times
 from mldiagnostics.runs.record_files import record_files
 
 from mldiagnostics_view.endpoints.bodies import Body, json_body
-from mldiagnostics_view.limits import GOODPUT_PARTS, MAX_LISTED_BYTES, MAX_REPORTS, PARALLEL_REPORTS, REFRESH_S
+from mldiagnostics_view.limits import (
+    GOODPUT_PARTS,
+    MAX_LISTED_BYTES,
+    MAX_REPORTS,
+    PARALLEL_REPORTS,
+    REFRESH_S,
+    SETTLED_S,
+)
 from mldiagnostics_view.step_histogram import step_histogram
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from mldiagnostics.goodput.report import GoodputReport
     from mldiagnostics.goodput.report.model import TimeBreakdown
     from mldiagnostics.runs import RunRow
 
-__all__ = ["Reports", "TimeReport"]
+__all__ = ["Reports", "TimeReport", "cluster_report"]
 
 WINDOWS_S: Final = (3600.0, 86400.0)
 _FINAL: Final = ("Completed", "Failed")
@@ -80,8 +88,16 @@ class Reports:
         return kept[key]
 
 
+def cluster_report(account: Mapping[str, Any] | None, problem: str | None) -> dict[str, Any]:
+    """Return the report of the account of an MLRun, and the problem of the files."""
+    empty: dict[str, Any] = {"windows": [], "attempts": [], "disruptions": [], "hang": None, "steps": None}
+    report = None if account is None else {"cumulative": account, **empty}
+    return {"report": report, "overTime": None, "ofCluster": account is not None, "problem": problem}
+
+
 def _key(row: RunRow) -> tuple[object, ...]:
-    moment = 0 if row.phase in _FINAL else int(asyncio.get_running_loop().time() / REFRESH_S)
+    is_settled = row.phase in _FINAL and time.time() - (row.ended or 0.0) > SETTLED_S
+    moment = 0 if is_settled else int(asyncio.get_running_loop().time() / REFRESH_S)
     return row.directory, row.phase, row.attempt, row.heartbeat, row.ended, moment
 
 

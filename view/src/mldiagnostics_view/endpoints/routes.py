@@ -27,7 +27,7 @@ from mldiagnostics_view.endpoints.live import EventStreams, revision_of
 from mldiagnostics_view.endpoints.parameters import curve_query, metric_search, rank_query, run_names
 from mldiagnostics_view.endpoints.points import points_file, points_table
 from mldiagnostics_view.endpoints.problems import RequestProblem
-from mldiagnostics_view.endpoints.reports import Reports
+from mldiagnostics_view.endpoints.reports import Reports, cluster_report
 from mldiagnostics_view.sources.source import RunUnknown
 
 if TYPE_CHECKING:
@@ -47,6 +47,9 @@ __all__ = ["Routes"]
 _FOREVER: Final = "public, max-age=31536000, immutable"
 
 
+_UNREADABLE: Final = (RequestProblem, MLDiagnosticsError, ClusterError)
+
+
 class Routes:
     """Handlers over the sources, the open curves and the page."""
 
@@ -64,10 +67,12 @@ class Routes:
         app.router.add_get("/api/goodput", self.accounts)
         app.router.add_get("/api/live", self.live_runs, allow_head=False)
         app.router.add_get(run, self.run)
+        app.router.add_get(f"{run}/files", self.files)
         app.router.add_get(f"{run}/metrics", self.metrics)
         app.router.add_get(f"{run}/curves", self.curves)
         app.router.add_get(f"{run}/points", self.points)
         app.router.add_get(f"{run}/points.csv", self.points_csv)
+        app.router.add_get(f"{run}/texts", self.texts)
         app.router.add_get(f"{run}/ranks", self.ranks)
         app.router.add_get(f"{run}/goodput", self.goodput)
         app.router.add_get(f"{run}/steptimes", self.step_times)
@@ -94,6 +99,15 @@ class Routes:
         """Return one run."""
         document = await self._document(request)
         return await json_response(request, lambda: document)
+
+    async def files(self, request: web.Request) -> web.Response:
+        """Return why the files of a run cannot be read from here; null if they can."""
+        problem = None
+        try:
+            await self._directory(request)
+        except _UNREADABLE as error:
+            problem = str(error)
+        return await json_response(request, lambda: {"problem": problem})
 
     async def metrics(self, request: web.Request) -> web.Response:
         """Return the metrics of a run, with the progress of their reader."""
@@ -127,6 +141,13 @@ class Routes:
         query = curve_query(request.query)
         return await points_file(request, query, *await self._reader(request))
 
+    async def texts(self, request: web.Request) -> web.Response:
+        """Return the newest texts that a run has recorded."""
+        reader, progress, is_complete = await self._reader(request)
+        with reader.reading:
+            document = reader.texts.to_json()
+        return await json_response(request, lambda: {**document, "progress": progress.to_json(is_complete=is_complete)})
+
     async def ranks(self, request: web.Request) -> web.Response:
         """Return the values of each rank in columns of time."""
         query = rank_query(request.query)
@@ -134,11 +155,20 @@ class Routes:
         return await json_response(request, lambda: rank_columns(reader, query))
 
     async def goodput(self, request: web.Request) -> web.Response:
-        """Return the goodput report of a run."""
+        """Return the goodput report of a run: of its files, else of its MLRun."""
         source, key = _address(request)
-        directory = await self._directory(request)
-        detail = await self._seen(request).source(source).detail(key)
-        return send(request, (await self._reports.get(replace(detail.row, directory=directory))).body)
+        seen = self._seen(request).source(source)
+        problem = None
+        try:
+            directory = await self._directory(request)
+        except _UNREADABLE as error:
+            problem = str(error)
+        else:
+            report = await self._reports.get(replace((await seen.detail(key)).row, directory=directory))
+            if report.account is not None:
+                return send(request, report.body)
+        account = await seen.account(key)
+        return await json_response(request, lambda: cluster_report(account, problem))
 
     async def accounts(self, request: web.Request) -> web.Response:
         """Return the accounts of time of some runs; null for runs without one."""
@@ -219,10 +249,15 @@ class Routes:
         response.set_status(HTTPStatus.NOT_FOUND)
         return response
 
-    async def _account(self, request: web.Request, name: str, row: RunRow) -> dict[str, Any] | None:
-        source, _, key = name.partition("/")
-        with suppress(MLDiagnosticsError, OSError, RunUnknown):  # a broken run hides only its own bar
-            if directory := await self._seen(request).source(source).directory(key):
+    async def _account(self, request: web.Request, name: str, row: RunRow) -> Mapping[str, Any] | None:
+        name, _, key = name.partition("/")
+        source = self._seen(request).source(name)
+        if row.is_independent:
+            return None
+        with suppress(MLDiagnosticsError, ClusterError, OSError, RunUnknown):  # a broken run hides only its own bar
+            if account := await source.account(key):  # first: files on a volume are copied
+                return account
+            if directory := await source.directory(key):
                 return await self._reports.account(replace(row, directory=directory))
         return None
 
@@ -253,7 +288,7 @@ class Routes:
             raise RequestProblem(
                 HTTPStatus.CONFLICT,
                 "The files of this run cannot be read from here. Set storageLocation to a bucket that its "
-                "namespace may use, gs://…, to see curves; the newest values are in the MLRun.",
+                "namespace may use, such as s3://…, to see curves; the newest values are in the MLRun.",
             )
         return directory
 

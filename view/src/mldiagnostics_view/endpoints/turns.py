@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from aiohttp import web
-from mldiagnostics_kube.serving.connections import Stage
+from mldiagnostics_kube.serving.connection import Stage
 
 from mldiagnostics_view.endpoints.delivery import enter_stage
 from mldiagnostics_view.endpoints.problems import RequestProblem, problem_response

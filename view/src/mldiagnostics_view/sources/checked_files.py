@@ -61,8 +61,9 @@ class CheckedFiles(RunFiles):
         """Nothing: it keeps nothing."""
 
     def _find(self, row: RunRow) -> str:
+        chosen = None if row.storage == str(self._policy.default_storage) else row.storage
         with suppress(ValueError):  # the storage is invalid, or not allowed
-            for each in run_directories(row.run_id, row.namespace, row.storage, self._policy):
+            for each in run_directories(row.run_id, row.namespace, chosen, self._policy):
                 url = self._url(each.location)
                 if url and _is_of(url, each, row):
                     return url

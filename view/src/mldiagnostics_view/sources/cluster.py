@@ -13,7 +13,7 @@ from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.runs.hosts import hosts_of
 from mldiagnostics_api.runs.names import run_label
-from mldiagnostics_api.runs.row import attempts_of, findings_of, run_row_of, sessions_of
+from mldiagnostics_api.runs.row import account_of, attempts_of, findings_of, run_row_of, sessions_of
 from mldiagnostics_api.workloads.pods import PodView
 from mldiagnostics_kube.cache.informer import Backoff, Informer, NoInformerMetrics, Selection, SyncState
 from mldiagnostics_kube.client.api_client import ApiClient
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ClusterSource"]
 
-_BUCKET: Final = "gs://"
-_READABLE: Final = (_BUCKET, "volume://")
 _SHARED: Final = (
     "The page has --allowed-host: everybody who reaches it would capture with the rights of the user who started it."
 )
@@ -145,12 +143,15 @@ class ClusterSource(ListedSource):
             sessions=profiles,
             findings=noted or await asyncio.to_thread(findings, profiles),
             configs=row.configs,
-            has_files=not row.directory or row.directory.startswith(_READABLE),
         )
 
     @override
     async def directory(self, key: str) -> str:
         return await self._files.directory(run_row_of(await self._body(key)))
+
+    @override
+    async def account(self, key: str) -> Mapping[str, Any] | None:
+        return account_of(await self._body(key))
 
     @override
     async def aclose(self) -> None:

@@ -94,6 +94,10 @@ class FileSource(ListedSource):
         return (await self.detail(key)).row.directory
 
     @override
+    async def account(self, key: str) -> None:
+        """Return None: only the files have an account."""
+
+    @override
     async def aclose(self) -> None:
         if self._listing is not None:  # its thread only reads; a bucket that does not respond would delay the end
             self._listing.cancel()
@@ -134,7 +138,6 @@ class FileSource(ListedSource):
             sessions=profiles,
             findings=findings(profiles),
             configs=row.configs,
-            has_files=True,
         )
 
 

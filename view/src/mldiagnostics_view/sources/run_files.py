@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from mldiagnostics.locations import is_bucket
 from mldiagnostics_kube.client.apiserver import ClusterError
 from mldiagnostics_kube.client.failures import failure_of
 from mldiagnostics_kube.installation.operator_policy import default_root
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RunFiles", "UserFiles"]
 
-_BUCKET: Final = "gs://"
 _VOLUME: Final = "volume://"
 _RECORDS: Final = (".json", ".jsonl")
 
@@ -85,11 +85,11 @@ class UserFiles(RunFiles):
             location = f"{root.removesuffix('/')}/{row.run_id}"
         if location.startswith(_VOLUME):
             return str(await self._copied(location, row.namespace))
-        return location if location.startswith(_BUCKET) else ""
+        return location if is_bucket(location) else ""
 
     @override
     async def profiles(self, row: RunRow) -> str:
-        return row.directory if row.directory.startswith(_BUCKET) else ""
+        return row.directory if is_bucket(row.directory) else ""
 
     @override
     async def aclose(self) -> None:

@@ -38,8 +38,6 @@ class RunDetail:
     findings: Sequence[FindingRow]
     """Of the newest session with a diagnosis."""
     configs: Mapping[str, Any]
-    has_files: bool
-    """Whether its files can be read from here."""
 
 
 class ListedSource(Protocol):
@@ -76,6 +74,12 @@ class ListedSource(Protocol):
         """Return the readable directory of a run, a path or URL; empty without one.
 
         Raises `RunUnknown`.
+        """
+
+    async def account(self, key: str) -> Mapping[str, Any] | None:
+        """Return the account of a run's time that needs none of its files.
+
+        None without one. Its names are those of the goodput report. Raises `RunUnknown`.
         """
 
     async def aclose(self) -> None:

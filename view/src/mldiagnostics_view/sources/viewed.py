@@ -13,7 +13,8 @@ from mldiagnostics_view.captures.viewed_captures import ViewedCaptures
 from mldiagnostics_view.sources.source import ListedSource, RunDetail, RunUnknown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from mldiagnostics_view.authorization import Access
     from mldiagnostics_view.captures.captures import Captures
@@ -77,6 +78,11 @@ class ViewedSource(ListedSource):
     async def directory(self, key: str) -> str:
         await self._check(key)
         return await self._source.directory(key)
+
+    @override
+    async def account(self, key: str) -> Mapping[str, Any] | None:
+        await self._check(key)
+        return await self._source.account(key)
 
     @override
     async def aclose(self) -> None:
