@@ -3,6 +3,7 @@
 {{- $image := dict "repository" "" "tag" "" "digest" "" }}
 {{- $defaults := dict "enabled" true "buckets" false "image" $image "deadlineSeconds" 900 "ttlSecondsAfterFinished" 600 }}
 {{- $_ := set $defaults "serviceAccount" (dict "annotations" dict) }}
+{{- $_ := set $defaults "bucketSecretName" "" }}
 {{- $limits := dict "cpu" "2" "memory" "2Gi" "ephemeral-storage" "1Gi" }}
 {{- $_ := set $defaults "resources" (dict "requests" (dict "cpu" "100m" "memory" "256Mi") "limits" $limits) }}
 {{- toYaml (mergeOverwrite $defaults (deepCopy (default dict .Values.diagnosis))) }}
@@ -38,19 +39,33 @@ A tenant wrote the traces, so the reader may be theirs: it has no token, no capa
 {{- define "mldiag.diagnosisJob" -}}
 {{- $diagnosis := include "mldiag.diagnosis" . | fromYaml }}
 {{- $hasClaim := or .Values.volume.existingClaim .Values.volume.claim.enabled }}
-{{- $labels := include "mldiag.diagnosisSelector" . | fromYaml }}
+{{- $labels := merge (include "mldiag.diagnosisSelector" . | fromYaml) (include "mldiag.commonLabels" . | fromYaml) }}
 {{- $_ := set $labels "app.kubernetes.io/part-of" "mldiagnostics" }}
 {{- $tmp := dict "name" "tmp" "mountPath" "/tmp" }}
 {{- $container := dict "name" "diagnosis" "image" (include "mldiag.diagnosisImage" .) "imagePullPolicy" .Values.image.pullPolicy }}
 {{- $_ := set $container "command" (list "python" "-m" "mldiagnostics_diagnosis") }}
 {{- $_ := set $container "securityContext" (include "mldiag.containerSecurity" . | fromYaml) }}
 {{- $_ := set $container "resources" $diagnosis.resources }}
-{{- $_ := set $container "volumeMounts" (list $tmp) }}
+{{- $buckets := include "mldiag.buckets" . | fromYaml }}
+{{- $mounts := list $tmp }}
 {{- $memory := dict "resourceFieldRef" (dict "containerName" "diagnosis" "resource" "limits.memory") }}
 {{- $cpu := dict "resourceFieldRef" (dict "containerName" "diagnosis" "resource" "limits.cpu") }}
 {{- $readers := list (dict "name" "MLDIAG_MEMORY_LIMIT" "valueFrom" $memory) (dict "name" "MLDIAG_CPU_LIMIT" "valueFrom" $cpu) }}
-{{- $_ := set $container "env" $readers }}
 {{- $volumes := list (dict "name" "tmp" "emptyDir" (dict "sizeLimit" "1Gi")) }}
+{{- if $diagnosis.buckets }}
+{{- $readers = concat $readers (default list (include "mldiag.bucketEnv" . | fromYamlArray)) }}
+{{- if $buckets.ca }}
+{{- $items := list (dict "key" "bucket-ca.crt" "path" "bucket-ca.crt") }}
+{{- $policy := dict "name" (printf "%s-policy" (include "mldiag.fullname" .)) "items" $items }}
+{{- $volumes = append $volumes (dict "name" "bucket-ca" "configMap" $policy) }}
+{{- $mounts = append $mounts (dict "name" "bucket-ca" "mountPath" "/etc/mldiagnostics" "readOnly" true) }}
+{{- end }}
+{{- with $diagnosis.bucketSecretName }}
+{{- $_ := set $container "envFrom" (list (dict "secretRef" (dict "name" .))) }}
+{{- end }}
+{{- end }}
+{{- $_ := set $container "env" $readers }}
+{{- $_ := set $container "volumeMounts" $mounts }}
 {{- if $hasClaim }}
 {{- $volumes = append $volumes (merge (dict "name" "profiles") (include "mldiag.volume" . | fromYaml)) }}
 {{- end }}

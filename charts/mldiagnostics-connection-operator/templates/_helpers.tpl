@@ -48,6 +48,7 @@ suggests ReadWriteOnce.
 - {name: MLDIAG_POLICY_FILE, value: /etc/mldiagnostics/policy.json}
 - {name: MLDIAG_VOLUME_ROOT, value: /var/lib/mldiagnostics}
 - {name: MLDIAG_LOG_LEVEL, value: {{ .Values.log.level }}}
+{{- include "mldiag.bucketEnv" . }}
 {{- end }}
 
 {{/* `$$` keeps the kubelet from expanding `$(NAME)` in a value. */}}

@@ -8,7 +8,7 @@ the variable `location` (empty: not set) before these variables, and `writers`, 
 # The normalized location: one "/" between segments and one at the end; a path in the pod has no scheme.
 - name: root
   expression: >-
-    variables.location.startsWith('gs://') ? 'gs://' : variables.location.startsWith('volume:///') ? 'volume:///' : '/'
+    ['gs://', 's3://', 'az://', 'abfss://', 'volume:///'].filter(root, variables.location.startsWith(root))[?0].orValue('/')
 - name: path
   expression: >-
     variables.location.substring(variables.root != '/' ? variables.root.size() : variables.location.startsWith('pod:///')
@@ -27,20 +27,26 @@ the variable `location` (empty: not set) before these variables, and `writers`, 
     .exists(prefix, variables.directory.startsWith(prefix.replace('{namespace}', writer))))
 {{- end }}
 
+{{/* One bucket of any scheme. No host but Azure's own, because it gets the operator's token. */}}
+{{- define "mldiag.bucketPattern" -}}
+gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]|s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]|az://[a-z0-9][a-z0-9-]{1,61}[a-z0-9]|abfss://[a-z0-9][a-z0-9-]{1,61}[a-z0-9]@[a-z0-9]{3,24}[.]dfs[.]core[.]windows[.]net
+{{- end }}
+
 {{/* Rules for the storageLocation; the argument is its path in the object, for messages. */}}
 {{- define "mldiag.locationRules" -}}
 - expression: >-
     variables.location == ''
-    || (variables.location.matches('^(gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](/|$)|volume:///|pod:///|/)[A-Za-z0-9/._~=+@:,-]*$')
+    || (variables.location.matches('^(({{ include "mldiag.bucketPattern" $ }})(/|$)|volume:///|pod:///|/)[A-Za-z0-9/._~=+@:,-]*$')
     && variables.segments.all(segment, segment.size() <= 255))
   messageExpression: >-
     "{{ . }}: " + strings.quote(variables.location) + " is not a location; write
-    gs://<bucket>/<path>, volume:///<path> or an absolute path in the pod, of letters, digits and ._~=+@:,-,
+    gs://<bucket>/<path>, s3://<bucket>/<path>, az://<container>/<path>,
+    abfss://<container>@<account>.dfs.core.windows.net/<path>, volume:///<path> or an absolute path in the pod, of letters, digits and ._~=+@:,-,
     with at most 255 characters between two '/'"
 - expression: "!variables.path.contains('://')"
   messageExpression: >-
     "{{ . }}: '" + variables.location + "' has '://' in its path; write one location, such as
-    gs://<bucket>/<path>"
+    s3://<bucket>/<path>"
 - expression: "!variables.segments.exists(segment, segment == '..')"
   messageExpression: >-
     "{{ . }}: '" + variables.location + "' contains '..'; write the path without it"
@@ -51,5 +57,5 @@ the variable `location` (empty: not set) before these variables, and `writers`, 
     + variables.refusing[0] + "' (" + (variables.allowedStorage[?'*'].orValue([])
     + variables.allowedStorage[?variables.refusing[0]].orValue([])).join(', ').replace('{namespace}', variables.refusing[0])
     + "); use one of these, or ask the administrator to add it to policy.allowedStorage"
-    + (variables.root == 'gs://' ? ', or to set policy.strictTenancy=false, which allows every bucket' : '')
+    + (variables.root.endsWith('://') ? ', or to set policy.strictTenancy=false, which allows every bucket' : '')
 {{- end }}

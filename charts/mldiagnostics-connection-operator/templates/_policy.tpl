@@ -66,12 +66,12 @@ versions of Helm remove these from the values of a chart with a parent.
 {{- end }}
 
 {{/*
-allowedStorage for CEL. Every prefix ends with "/", so that startsWith compares whole segments. "gs://" allows every bucket.
+allowedStorage for CEL. Every prefix ends with "/", so that startsWith compares whole segments. "s3://" allows every bucket of S3.
 CEL replaces {namespace} by the namespace that must allow the location.
 */}}
 {{- define "mldiag.prefixes" -}}
 {{- $allowed := dict }}
-{{- if not .Values.policy.strictTenancy }}{{ $_ := set $allowed "*" (list "gs://") }}{{ end }}
+{{- if not .Values.policy.strictTenancy }}{{ $_ := set $allowed "*" (list "gs://" "s3://" "az://" "abfss://") }}{{ end }}
 {{- range $namespace, $prefixes := .Values.policy.allowedStorage }}
 {{- $closed := get $allowed $namespace | default list }}
 {{- range $prefixes }}

@@ -1,7 +1,10 @@
 {{/* Permissions for captures and runs in each namespace that the operator serves. A test exercises every verb. */}}
 {{- define "mldiag.captureRules" -}}
-- {apiGroups: [diagon.gke.io], resources: [mldiagnosticsconnections], verbs: [get, list, watch, delete]}
+- {apiGroups: [diagon.gke.io], resources: [mldiagnosticsconnections], verbs: [get, list, watch, create, delete]}
 - {apiGroups: [diagon.gke.io], resources: [mldiagnosticsconnections/status], verbs: [patch]}
+# Schedules create captures, and delete those that leave their history.
+- {apiGroups: [diagon.gke.io], resources: [mldiagnosticsschedules], verbs: [list, watch]}
+- {apiGroups: [diagon.gke.io], resources: [mldiagnosticsschedules/status], verbs: [patch]}
 # A capture may name a run. `patch` sets the finalizer of runs whose files are deleted with them.
 - {apiGroups: [diagon.gke.io], resources: [mlruns], verbs: [get, list, watch, create, patch, delete]}
 - {apiGroups: [diagon.gke.io], resources: [mlruns/status], verbs: [update]}

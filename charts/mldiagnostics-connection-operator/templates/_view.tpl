@@ -5,6 +5,8 @@
 {{- $defaults := dict "enabled" false "url" "" "port" 8425 "mountVolume" false "captures" false "image" $image "proxy" $proxy }}
 {{- $_ := set $defaults "serviceAccount" (dict "annotations" dict) }}
 {{- $_ := set $defaults "resources" dict }}
+{{- $_ := set $defaults "bucketSecretName" "" }}
+{{- $_ := set $defaults "extraEnv" list }}
 {{- toYaml (mergeOverwrite $defaults (deepCopy (default dict .Values.view))) }}
 {{- end }}
 
@@ -72,4 +74,5 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - {name: MLDIAG_VIEW_SECRET_FILE, value: /etc/mldiagnostics-proxy/secret}
 {{- end }}
 {{- end }}
+{{- include "mldiag.bucketEnv" . }}
 {{- end }}

@@ -135,20 +135,26 @@ readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end }}
 
-{{/* extraEnv, starting with a line break. Duplicate names fail here: the API server would silently keep the last one. */}}
+{{/* extraEnv, starting with a line break. */}}
 {{- define "mldiag-injection.extraEnv" -}}
+{{- include "mldiag-injection.addedEnv" (dict "value" "extraEnv" "added" .Values.extraEnv "own" (include "mldiag-injection.env" .)) }}
+{{- end }}
+
+{{/* Variables of a value, after a line break. Duplicate names fail here: the API server would silently keep the last one. */}}
+{{- define "mldiag-injection.addedEnv" -}}
+{{- $value := .value }}
 {{- $own := list }}
-{{- range include "mldiag-injection.env" . | fromYamlArray }}{{ $own = append $own .name }}{{ end }}
-{{- $extra := list }}
-{{- range .Values.extraEnv }}
+{{- range .own | fromYamlArray }}{{ $own = append $own .name }}{{ end }}
+{{- $added := list }}
+{{- range .added }}
 {{- if has .name $own }}
-{{- fail (printf "extraEnv: the chart sets '%s' itself; remove it and set the chart's value for it, see values.yaml" .name) }}
-{{- else if has .name $extra }}
-{{- fail (printf "extraEnv: '%s' is set twice; remove one of them" .name) }}
+{{- fail (printf "%s: the chart sets '%s' itself; remove it and set the chart's value for it, see values.yaml" $value .name) }}
+{{- else if has .name $added }}
+{{- fail (printf "%s: '%s' is set twice; remove one of them" $value .name) }}
 {{- end }}
-{{- $extra = append $extra .name }}
+{{- $added = append $added .name }}
 {{- end }}
-{{- with .Values.extraEnv }}
+{{- with .added }}
 {{ toYaml . }}
 {{- end }}
 {{- end }}
