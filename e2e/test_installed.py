@@ -12,7 +12,7 @@ def test_helm_test_uses_the_default_storage_and_the_control_plane(helm: Helm) ->
     assert report.count("Phase:          Succeeded") == 2
 
 
-def test_its_pods_are_restricted(kubectl: Kubectl) -> None:
+def test_the_pods_of_the_operator_are_restricted(kubectl: Kubectl) -> None:
     """The API server warns about running pods that the label would forbid."""
     labelled = ("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted")
     output = kubectl(*labelled, "--dry-run=server", "--overwrite", "--warnings-as-errors")

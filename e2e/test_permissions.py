@@ -7,6 +7,7 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ DIAGNOSED = {"volume.claim.enabled": True}
 """Values of an operator whose Jobs can read the traces."""
 CAPTURES = "/apis/diagon.gke.io/v1alpha1/namespaces/default/mldiagnosticsconnections"
 RUNS = "/apis/diagon.gke.io/v1alpha1/namespaces/default/mlruns"
+SCHEDULES = "/apis/diagon.gke.io/v1alpha1/namespaces/default/mldiagnosticsschedules"
 PODS = "/api/v1/namespaces/default/pods"
 DIAGNOSES = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 JOB = {
@@ -159,11 +161,12 @@ def make_expired_run(requests: Requests) -> None:
 def end_a_pod_of_the_run(requests: Requests) -> None:
     """Delete a pod of the Job's run, whose node and events are read then."""
 
-    def run_ids() -> list[str]:
-        return [item["spec"]["runId"] for item in requests("GET", RUNS).body["items"] if "runId" in item["spec"]]
+    def run_ids() -> set[str]:
+        ids = {item["spec"].get("runId", "held") for item in requests("GET", RUNS).body["items"]}
+        return ids - {"held", "by-hand"}
 
-    until(lambda: len(run_ids()) > 1, "the Job has a run")
-    (run_id,) = set(run_ids()) - {"held"}
+    until(lambda: bool(run_ids()), "the Job has a run")
+    (run_id,) = run_ids()
     metadata = {"name": "run-0", "labels": {RUN_LABEL: run_label(run_id)}}
     spec = {"nodeName": "absent", "containers": [{"name": "train", "image": "train:1"}]}
     assert requests("POST", PODS, {"metadata": metadata, "spec": spec}).status == 201
@@ -188,6 +191,17 @@ def make_captured(requests: Requests) -> str:
     }
     assert requests.merge_patch(f"{CAPTURES}/captured/status", {"status": status}).status == 200
     return f"{DIAGNOSES}/mldiag-diagnosis-{made.body['metadata']['uid']}"
+
+
+def make_a_planned_capture(requests: Requests) -> None:
+    """Make a schedule whose record has a capture without an object, as a leader leaves it that ends in the slot."""
+    kind = {"apiVersion": "diagon.gke.io/v1alpha1", "kind": "MLDiagnosticsSchedule"}
+    body = kind | {"metadata": {"name": "daily"}, "spec": {"schedule": {"every": "1d"}}}
+    assert requests("POST", SCHEDULES, body).status == 201
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    planned = {"name": "daily-1", "run": "held", "time": now, "slotTime": now, "state": "Planned"}
+    assert requests.merge_patch(f"{SCHEDULES}/daily/status", {"status": {"captures": [planned]}}).status == 200
+    until(lambda: requests("GET", f"{CAPTURES}/daily-1").status == 200, "the capture of the schedule exists")
 
 
 def finished(requests: Requests) -> set[str]:
@@ -239,6 +253,7 @@ def test_every_permission_is_used_and_none_is_missed(tmp_path: Path) -> None:
             )
             assert requests("DELETE", f"{CAPTURES}/waits").status == 200
             until(lambda: requests("GET", diagnosis).status == 200, "the Job of a diagnosis exists")
+            make_a_planned_capture(requests)
             use_control_plane(requests, tmp_path / "log")
             end_a_pod_of_the_run(requests)
             with suppress(AssertionError):  # the comparison below has a better message

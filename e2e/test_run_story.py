@@ -86,7 +86,7 @@ def described(kubectl: Kubectl, runs: Runs, run: Object) -> str:
     return kubectl("describe", "mlrun", run["metadata"]["name"], runs.here)
 
 
-def test_its_events_tell_the_story_of_a_run(runs: Runs, run: Object, described: str) -> None:
+def test_the_events_of_a_run_have_its_story(runs: Runs, run: Object, described: str) -> None:
     story = [event for event in runs.story(run, last="Completed") if not event["reason"].startswith("Artifacts")]
     reasons = [reason for reason, _ in groupby(event["reason"] for event in story if event["reason"] != "Disrupted")]
     assert reasons == ["Admitted", "Started", "Captured", "Restarted", "Completed"]
@@ -100,7 +100,7 @@ def test_its_events_tell_the_story_of_a_run(runs: Runs, run: Object, described: 
         assert part in described
 
 
-def test_its_status_keeps_attempts_conditions_and_profiles(run: Object, cloud: Cloud) -> None:
+def test_the_status_of_a_run_keeps_attempts_conditions_and_profiles(run: Object, cloud: Cloud) -> None:
     status = run["status"]
     assert [(each["attempt"], each.get("cause")) for each in status["attempts"]] == [(0, "Deleted"), (1, None)]
     ended = {"Admitted": "True", "Started": "True", "Reporting": "False", "Profilable": "False", "Complete": "True"}
@@ -112,7 +112,7 @@ def test_its_status_keeps_attempts_conditions_and_profiles(run: Object, cloud: C
 
 
 @pytest.mark.usefixtures("described")
-def test_its_files_are_deleted_with_it_because_it_says_so(
+def test_the_files_of_a_run_are_deleted_with_it_if_its_spec_says_so(
     kubectl: Kubectl, runs: Runs, run: Object, cloud: Cloud
 ) -> None:
     name, run_id = run["metadata"]["name"], run["status"]["runId"]

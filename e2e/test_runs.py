@@ -118,14 +118,13 @@ def test_a_leader_worker_set_whose_group_restarts_is_active_until_it_is_deleted(
 
     for pod in eventually(replaced, "another group of the LeaderWorkerSet", deadline_s=DEADLINE_S):
         assert injected_run(pod) == run["status"]["runId"]
-    status = runs.until("LeaderWorkerSet/serves", phase("Active"))["status"]
-    assert status["attempt"] == 0
+    runs.until("LeaderWorkerSet/serves", in_attempt(1, "Active"))
     runs.delete("LeaderWorkerSet/serves")
     run = runs.until("LeaderWorkerSet/serves", phase("Completed"))
     assert run["status"]["reason"] == "WorkloadDeleted"
 
 
-def test_a_suspended_job_waits_and_is_resumed_in_the_same_attempt(runs: Runs, kubectl: Kubectl) -> None:
+def test_a_suspended_job_waits_and_is_resumed_in_another_attempt(runs: Runs, kubectl: Kubectl) -> None:
     workload = "JobSet/queued"
     manifest = placed(make.jobset("queued", labels=OPTED_IN, hosts=1), NAMESPACE)
     kubectl.apply(manifest | {"spec": manifest["spec"] | {"suspend": True}})
@@ -138,7 +137,7 @@ def test_a_suspended_job_waits_and_is_resumed_in_the_same_attempt(runs: Runs, ku
     status = runs.until(workload, phase("Active"))["status"]
     assert truths(status)["Admitted"] == "True"
     interrupted, resumed = status["attempts"]
-    assert (interrupted["attempt"], interrupted["cause"], resumed["attempt"]) == (0, "Suspended", 0)
+    assert (interrupted["attempt"], interrupted["cause"], resumed["attempt"]) == (0, "Suspended", 1)
     runs.delete(workload)
 
 
@@ -173,12 +172,12 @@ def test_a_ray_job_is_one_run_over_a_retry_and_a_suspension_until_it_is_deleted(
     runs.change(workload, suspend=False)
     status = runs.until(workload, phase("Active"))["status"]
     failed, interrupted, resumed = status["attempts"]
-    assert (failed["attempt"], interrupted["attempt"], resumed["attempt"]) == (0, 1, 1)
+    assert (failed["attempt"], interrupted["attempt"], resumed["attempt"]) == (0, 1, 2)
     assert interrupted["cause"] == "Suspended"
     eventually(lambda: clusters() not in ([], [second]), "a third Ray cluster", deadline_s=DEADLINE_S)
     runs.delete(workload)
     run = runs.until(workload, phase("Failed"))
-    assert (run["status"]["reason"], run["status"]["attempt"]) == ("WorkloadDeleted", 1)
+    assert (run["status"]["reason"], run["status"]["attempt"]) == ("WorkloadDeleted", 2)
     story = runs.story(run, last="Failed")
     reasons = [event["reason"] for event in story if event["reason"] != "Disrupted"]
     assert reasons == ["Admitted", "Started", "Restarted", "Suspended", "Admitted", "Failed"]

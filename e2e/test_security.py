@@ -149,7 +149,7 @@ def test_allowed_captures_are_accepted(
         (
             "capturer",
             "a",
-            {"storageLocation": "s3://bucket/x"},
+            {"storageLocation": "ftp://bucket/x"},
             ("storageLocation", "is not a location", "gs://<bucket>/<path>"),
         ),
         (
@@ -244,6 +244,7 @@ def test_only_the_operator_writes_status(requests: Requests, person: str) -> Non
     assert answer.status == (200 if person == ACCOUNT else 403), answer
 
 
+@pytest.mark.parametrize("resource", ["mldiagnosticsconnections", "mldiagnosticsschedules"])
 @pytest.mark.parametrize(
     ("person", "verbs"),
     [
@@ -254,17 +255,21 @@ def test_only_the_operator_writes_status(requests: Requests, person: str) -> Non
         ("stranger", set()),
     ],
 )
-def test_users_have_these_verbs_only_in_their_namespace(requests: Requests, person: str, verbs: set[str]) -> None:
+def test_users_have_these_verbs_only_in_their_namespace(
+    requests: Requests, person: str, verbs: set[str], resource: str
+) -> None:
     every = ("get", "list", "watch", "create", "patch", "update", "delete", "deletecollection")
-    assert {verb for verb in every if may(requests, person, verb, "a")} == verbs
-    assert not any(may(requests, person, verb, "gke-mldiagnostics") for verb in every)
+    assert {verb for verb in every if may(requests, person, verb, "a", resource)} == verbs
+    assert not any(may(requests, person, verb, "gke-mldiagnostics", resource) for verb in every)
 
 
 CAPTURES = ("diagon.gke.io", "mldiagnosticsconnections")
 # Permissions of the operator in every namespace: (group, resource) -> verbs.
 EVERYWHERE = {
-    CAPTURES: {"get", "list", "watch", "delete"},
+    CAPTURES: {"get", "list", "watch", "create", "delete"},
     ("diagon.gke.io", "mldiagnosticsconnections/status"): {"patch"},
+    ("diagon.gke.io", "mldiagnosticsschedules"): {"list", "watch"},
+    ("diagon.gke.io", "mldiagnosticsschedules/status"): {"patch"},
     ("", "events"): {"create", "list"},
     ("", "nodes"): {"get"},
     ("", "pods"): {"get", "list", "watch"},

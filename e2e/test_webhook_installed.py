@@ -114,7 +114,7 @@ def test_helm_test_succeeds_and_removes_its_objects(helm: Helm, kubectl: Kubectl
     assert kubectl.items("pods,roles,rolebindings,serviceaccounts", "--all-namespaces", left) == []
 
 
-def test_its_pods_are_restricted_and_ready(kubectl: Kubectl) -> None:
+def test_the_pods_of_the_webhook_are_restricted_and_ready(kubectl: Kubectl) -> None:
     """The API server warns about running pods that the label would forbid."""
     labelled = ("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted")
     assert "labeled" in kubectl(*labelled, "--dry-run=server", "--overwrite", "--warnings-as-errors")

@@ -19,7 +19,7 @@ from chaos.disruptions import DISRUPTIONS
 from chaos.stage import Stage
 
 ALL = {**ATTACKS, **DISRUPTIONS}
-WIDTH = 200
+WIDTH = 240
 
 
 def main(arguments: list[str]) -> int:
@@ -39,8 +39,12 @@ def main(arguments: list[str]) -> int:
         stage = installed(provider())
         for each in chosen:
             with step(f"{each.name}: {each.title}"):
-                rows[each.name] = scenarios.measure(each, stage)
-            for problem in rows[each.name].problems():
+                rows[each.name] = seen = scenarios.measure(each, stage)
+            echo(
+                "  "
+                + ", ".join(map(" ".join, zip(table.HEADINGS[1:-1], table.row(each.name, seen)[1:-1], strict=True)))
+            )
+            for problem in seen.problems():
                 echo(f"  FAILED: {problem[: table.LONGEST]}")
     except ClusterError as error:
         echo(f"\nThe chaos suite stopped: {error}")

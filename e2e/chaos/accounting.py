@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,8 @@ NEVER = frozenset({"InternalError", "Unexpected"})
 """Reasons that blame a fault of the operator on nobody."""
 SLOW_S = 3.0
 """A capture of the victim takes 0.6 s alone; under attack it may take this long."""
+SLOW_REPORT_MS = 2000.0
+"""A report of the victim takes 5 ms alone; under attack it may take this long."""
 MEMORY_SHARE = 0.8
 """Highest peak of a replica, as a part of its memory limit."""
 NOT_INJECTED_SHARE = 0.01
@@ -70,6 +72,12 @@ class Observed:
     """Sessions that the victims' servers recorded."""
     admissions: Counter[str] = field(default_factory=Counter)
     injection_expected: bool = True
+    reports_ms: list[float] = field(default_factory=list)
+    """Milliseconds of the reports of those who do nothing wrong."""
+    blocked_ms: float = 0.0
+    """Longest time that a probe of the leader took."""
+    frozen_s: float = 0.0
+    """Longest time without news in the status of a run that reports them."""
     faults: list[str] = field(default_factory=list)
     """Other wrong behaviour, as sentences."""
     exits: list[str] = field(default_factory=list)
@@ -131,12 +139,32 @@ class Observed:
             found.append(f"{self.admissions[NOT_INJECTED]} of {self.admissions.total()} pods not injected")
         return found
 
+    def note_reports(self, log: str) -> None:
+        """Add the reports that an honest client printed; any refused one is a fault."""
+        statuses = Counter[str]()
+        for line in log.splitlines():
+            match line.split():
+                case ["reported", status, spent_ms]:
+                    statuses[status] += 1
+                    self.reports_ms.append(float(spent_ms))
+                case ["probed", spent_ms]:
+                    self.blocked_ms = max(self.blocked_ms, float(spent_ms))
+        if not statuses["200"]:
+            self.faults.append("no report of the victim was accepted")
+        self.faults += [
+            f"{number} reports of the victim got {status}" for status, number in statuses.items() if status != "200"
+        ]
+
     def warnings(self) -> list[str]:
         """Return the figures that are worse than wanted but depend on the machine."""
         found = [
             f"{part} {share:.0%} of its memory limit" for part, share in self.memory.items() if share > MEMORY_SHARE
         ]
-        return [*found, f"victim {self.slowest_s:.1f} s"] if self.slowest_s > SLOW_S else found
+        if self.slowest_s > SLOW_S:
+            found.append(f"victim {self.slowest_s:.1f} s")
+        if (slowest_ms := max(self.reports_ms, default=0.0)) > SLOW_REPORT_MS:
+            found.append(f"report of the victim {slowest_ms:.0f} ms")
+        return found
 
     def _recordings(self, capture: CaptureEnd) -> int:
         """Return how often the session of a capture, or one of its later attempts, was recorded."""
@@ -144,6 +172,13 @@ class Observed:
         first = session.removesuffix(f"-{attempt}") if attempt > 1 else session
         own = re.compile(rf"{re.escape(first)}(-[2-9])?")
         return sum(count for name, count in self.profiled.items() if own.fullmatch(name))
+
+
+def spread(values: Sequence[float], digits: int) -> str:
+    """Return median, 95th percentile and maximum as text; `-` without a value."""
+    ordered = sorted(values)
+    chosen = [ordered[round(share * (len(ordered) - 1))] for share in (0.5, 0.95, 1.0)] if ordered else []
+    return "/".join(f"{value:.{digits}f}" for value in chosen) or "-"
 
 
 def texts(value: Any) -> Iterator[str]:

@@ -14,6 +14,7 @@ from chaos.stage import (
     CAPTURES,
     NOW,
     PODS,
+    RUNS,
     TRAINER,
     VICTIM,
     Stage,
@@ -299,3 +300,62 @@ def largest_pods(stage: Stage, seen: Observed) -> Iterator[None]:
         for name in (alone["metadata"]["name"], injected["metadata"]["name"]):
             stage.api("DELETE", f"{path}/{name}", NOW)
     yield
+
+
+# Reports
+
+
+def reports(stage: Stage, seen: Observed, manner: str, accounts: int = 16) -> Iterator[None]:
+    """Report with accounts of the attacker while the victim reports and captures."""
+    with stage.reporting(seen), stage.clients(ATTACKER, manner, accounts):
+        yield
+
+
+@attack("no attack: a victim that reports", captures=10)
+def calm(stage: Stage, seen: Observed) -> Iterator[None]:
+    with stage.reporting(seen):
+        yield
+
+
+@attack("reports of 350 bytes whose events are 370 MB, one by one", captures=10)
+def amplifying_reports(stage: Stage, seen: Observed) -> Iterator[None]:
+    yield from reports(stage, seen, "amplifying")
+
+
+@attack("reports with 15 000 kinds, 250 kB of configurations, or 32 long profiles, of 200 runs", captures=10)
+def large_dictionaries(stage: Stage, seen: Observed) -> Iterator[None]:
+    yield from reports(stage, seen, "dictionaries")
+
+
+@attack("1100 new run ids of one namespace, each with a few events", captures=10)
+def new_runs(stage: Stage, seen: Observed) -> Iterator[None]:
+    yield from reports(stage, seen, "new-runs", 20)
+
+
+@attack("400 MLRuns with 250 kB of annotations each", captures=10)
+def annotated_runs(stage: Stage, seen: Observed) -> Iterator[None]:
+    path, annotations = RUNS.format(ATTACKER), {"notes": "x" * 250_000}
+    kind = {"apiVersion": "diagon.gke.io/v1alpha1", "kind": "MLRun"}
+
+    def create(number: int) -> None:
+        body = kind | {"metadata": {"name": f"annotated-{number}", "annotations": annotations}, "spec": {}}
+        if (answer := stage.api("POST", path, body)).status != 201:
+            seen.faults.append(f"annotated-{number}: {answer.status}: {answer.message[:200]}")
+
+    with stage.reporting(seen):
+        try:
+            in_parallel(create, range(400))
+            yield
+        finally:
+            stage.delete_runs(ATTACKER)
+
+
+@attack("reports whose journals fill the volume", captures=10)
+def bulky_reports(stage: Stage, seen: Observed) -> Iterator[None]:
+    yield from reports(stage, seen, "bulky")
+
+
+@attack("an honest fleet: 800 runs that report every 10 s", captures=10)
+def honest_fleet(stage: Stage, seen: Observed) -> Iterator[None]:
+    with stage.reporting(seen, "fleet", 64):
+        yield

@@ -1,6 +1,7 @@
 """Building blocks of all scenarios: the victim, hostile pods, captures, and created pods."""
 
 import http.client
+import itertools
 import secrets
 import time
 from collections import Counter
@@ -16,6 +17,7 @@ from cluster.provider import Provider
 from demo import capturing, injecting
 from demo.installation import NAMESPACE as OPERATORS
 from demo.kubectl import Kubectl, eventually, repeating
+from mldiagnostics_api.runs.names import reported_run_name
 from release.parts import OPERATOR, WEBHOOK
 from support.cluster.impersonation import Answer, Requests
 
@@ -31,6 +33,11 @@ ALL_PORTS = (9012, *range(9999, 10015))
 """The profiler ports that the default policy allows."""
 CAPTURES = "/apis/diagon.gke.io/v1alpha1/namespaces/{}/mldiagnosticsconnections"
 PODS = "/api/v1/namespaces/{}/pods"
+RUNS = "/apis/diagon.gke.io/v1alpha1/namespaces/{}/mlruns"
+ACCOUNTS = "/api/v1/namespaces/{}/serviceaccounts"
+CONTROL_PLANE = "/api/v1/namespaces/kube-public/configmaps/mldiagnostics-control-plane"
+PROBES_PORT = 8081
+TOKEN = {"spec": {"audiences": ["mldiagnostics"], "expirationSeconds": 3600}}
 NOW = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
 POD_DEADLINE_S, OUTAGE_DEADLINE_S = 90, 60
 PARALLEL = 16
@@ -182,6 +189,59 @@ class Stage:
             return False
 
         eventually(ready, f"start of pod {namespace}/{name}", deadline_s=POD_DEADLINE_S)
+
+    # Reports
+
+    @contextmanager
+    def clients(self, namespace: str, manner: str, accounts: int, *, run: str = "run") -> Iterator[str]:
+        """Report to the control plane from a pod with the tokens of some accounts; yield the name of the pod."""
+        names = [f"reporter-{number}" for number in range(accounts)]
+        path, tokens = ACCOUNTS.format(namespace), [""] * accounts
+
+        def make(number: int) -> None:
+            self.api("POST", path, {"metadata": {"name": names[number]}})
+            tokens[number] = self.api("POST", f"{path}/{names[number]}/token", TOKEN).body["status"]["token"]
+
+        in_parallel(make, range(accounts))
+        leader = f"{self.operator.leader()['status']['podIP']}:{PROBES_PORT}"
+        url = self.api("GET", CONTROL_PLANE).body["data"]["url"]
+        try:
+            with self.pod("reports", manner, url, leader, run, *tokens, namespace=namespace) as pod:
+                yield pod
+        finally:
+            self.delete_runs(namespace)
+
+    def delete_runs(self, namespace: str) -> None:
+        """Delete all runs of a namespace, some at a time: the API server answers with the deleted objects."""
+        path = f"{RUNS.format(namespace)}?limit=20"
+
+        def emptied() -> bool:
+            return not self.api("DELETE", path).body.get("items")
+
+        eventually(emptied, f"deletion of the runs of {namespace}", deadline_s=120, pause_s=0.01)
+
+    @contextmanager
+    def reporting(self, seen: Observed, manner: str = "honest", accounts: int = 1) -> Iterator[None]:
+        """Let the victim report while the block runs, and note how its reports and its status do."""
+        run, changed, steps = f"honest-{secrets.token_hex(4)}", [time.monotonic()], [0]
+        path = f"{RUNS.format(VICTIM)}/{reported_run_name(run)}"
+
+        def watch() -> bool:
+            """Note a step that is new; return whether there was one yet."""
+            answer = self.api("GET", path)
+            status = answer.body.get("status", {}) if answer.status == 200 else {}
+            if (step := status.get("progress", {}).get("step", 0)) != steps[-1]:
+                steps.append(step)
+                changed.append(time.monotonic())
+            return len(steps) > 1
+
+        with self.clients(VICTIM, manner, accounts, run=run) as pod:
+            eventually(watch, "the status of the victim's run", deadline_s=POD_DEADLINE_S)
+            with repeating(watch, pause_s=0.5):
+                yield
+            times = [*changed[1:], time.monotonic()]
+            seen.frozen_s = max(after - before for before, after in itertools.pairwise(times))
+            seen.note_reports(self.kubectl("logs", pod, f"--namespace={VICTIM}"))
 
     def create_pod(self, namespace: str, body: Object) -> None:
         """Create a pod."""

@@ -6,18 +6,36 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from chaos.accounting import DENIED, NOT_INJECTED, Observed
+from chaos.accounting import DENIED, NOT_INJECTED, Observed, spread
 
-COLUMNS = ("scenario", "victim s", "verdicts", "lost", "doubled", "stuck", "wrong", "denied", "not injected")
+COLUMNS = (
+    "scenario",
+    "capture s",
+    "report ms",
+    "blocked ms",
+    "frozen s",
+    "verdicts",
+    "lost",
+    "doubled",
+    "stuck",
+    "wrong",
+    "denied",
+    "not injected",
+)
 LONGEST = 400
 TEXTS = ("scenario", "verdicts", "")
 MORE_COLUMNS = ("OOM", "restarts", "operator", "webhook", "")
+HEADINGS = (*COLUMNS, *MORE_COLUMNS)
 
 
 def show(console: Console, rows: Mapping[str, Observed]) -> None:
-    """Print the table and every problem; memory is the highest share of the limit."""
+    """Print the table and every problem.
+
+    Captures and reports are those of the victims: median, 95th percentile and maximum. Memory is the highest share of
+    the limit.
+    """
     table = Table(box=SIMPLE_HEAD)
-    for column in (*COLUMNS, *MORE_COLUMNS):
+    for column in HEADINGS:
         table.add_column(column, no_wrap=column != "verdicts", justify="left" if column in TEXTS else "right")
     for name, seen in rows.items():
         table.add_row(*row(name, seen), style="red" if seen.problems() else None)
@@ -36,7 +54,9 @@ def row(name: str, seen: Observed) -> list[str]:
     created = seen.admissions.total()
     return [
         name,
-        f"{seen.slowest_s:.1f}" if seen.victims else "-",
+        spread([each.seconds for each in seen.victims], 1),
+        spread(seen.reports_ms, 0),
+        *(f"{value:.0f}" if seen.reports_ms else "-" for value in (seen.blocked_ms, seen.frozen_s)),
         ", ".join(verdicts),
         *map(str, counts),
         f"{seen.admissions[NOT_INJECTED]}/{created}",

