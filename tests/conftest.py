@@ -11,13 +11,17 @@ import pytest
 from cluster.envtest import apiserver
 from mldiagnostics_kube.client.api_client import ApiClient
 from mldiagnostics_kube.client.apiserver import path_to
+from support.servers.buckets import BUCKETS
 from support.servers.connections import disconnected
 from support.servers.emulator import running_emulator
+from support.servers.object_servers import running_azurite, running_moto
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from cluster.envtest import ApiServer
+    from support.servers.emulator import Emulator
+    from support.servers.object_servers import ObjectServer
 
 
 @pytest.fixture(scope="session")
@@ -57,11 +61,58 @@ async def namespace(admin: ApiClient) -> str:
     return name
 
 
-@pytest.fixture
-def gcs_bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The name of an empty bucket of an emulator, which Google's client of this process and of commands uses."""
+@pytest.fixture(scope="session")
+def gcs_emulator() -> Iterator[Emulator]:
+    """One emulator for all tests, which keep to buckets of their own."""
     with running_emulator() as emulator:
-        monkeypatch.setenv("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
-        monkeypatch.setenv("STORAGE_EMULATOR_HOST", emulator.url)
-        emulator.make_bucket("bucket")
-        yield "bucket"
+        yield emulator
+
+
+@pytest.fixture
+def gcs_bucket(gcs_emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of an empty bucket of the emulator, which Google's client of this process and of commands uses."""
+    monkeypatch.setenv("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", gcs_emulator.url)
+    name = f"bucket-{uuid4().hex[:8]}"
+    gcs_emulator.make_bucket(name)
+    return name
+
+
+@pytest.fixture(params=BUCKETS)
+def bucket_url(request: pytest.FixtureRequest) -> str:
+    """The URL of a prefix in an empty bucket of each scheme, which this process and commands reach."""
+    return f"{request.param}://{request.getfixturevalue(BUCKETS[request.param])}/runs"
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[ObjectServer]:
+    """One S3 server for all tests, which keep to buckets of their own."""
+    with running_moto() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def azure_server() -> Iterator[ObjectServer]:
+    """One server of Azure's blobs for all tests, which keep to containers of their own."""
+    with running_azurite() as server:
+        yield server
+
+
+@pytest.fixture
+def s3_bucket(s3_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of an empty bucket, which clients of this process and of commands reach."""
+    return _own_bucket(s3_server, monkeypatch)
+
+
+@pytest.fixture
+def azure_container(azure_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of an empty container, which clients of this process and of commands reach."""
+    return _own_bucket(azure_server, monkeypatch)
+
+
+def _own_bucket(server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> str:
+    for variable, value in server.environment().items():
+        monkeypatch.setenv(variable, value)
+    name = f"bucket-{uuid4().hex[:8]}"
+    server.make_bucket(name)
+    return name

@@ -32,7 +32,7 @@ SHARED = [*ASIDE, *PYTEST, "-n", str(min(cores() + 1, 8)), "--dist=worksteal"]
 SHARED += ["-o", "faulthandler_timeout=360", "-o", "faulthandler_exit_on_timeout=true"]
 MODULE = ["env", f"PYTHONPATH={ROOT / 'e2e'}:{ROOT / 'tests'}", sys.executable, "-m"]
 # Those of the unit tests come first: a test that waited for a compiler would fail at its time limit.
-UNIT_TOOLS = ["fake-gcs-server", "helm", "kubeconform", "otelcol"]
+UNIT_TOOLS = ["azurite", "fake-gcs-server", "helm", "kubeconform", "otelcol"]
 # In the order in which the tests use them; a cluster gets the others by itself.
 CONTRACT_TOOLS = ["etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "jobset", "lws", "kuberay"]
 # The last module of the cluster tests needs them: nothing waits for their 8 minutes of compiling.

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from chaos import table
-from chaos.accounting import DENIED, INJECTED, NOT_INJECTED, CaptureEnd, Observed
+from chaos.accounting import DENIED, INJECTED, NOT_INJECTED, CaptureEnd, Observed, spread
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -91,12 +91,32 @@ def test_memory_and_time_are_warnings() -> None:
     assert seen.problems() == []
 
 
+def test_a_report_that_is_refused_is_a_problem_and_a_slow_one_a_warning() -> None:
+    seen = Observed()
+    seen.note_reports("reported 200 5.0\nprobed 3.0\nreported 429 2001.0\nprobed 40.0\n")
+    assert seen.problems() == ["1 reports of the victim got 429"]
+    assert (seen.reports_ms, seen.blocked_ms) == ([5.0, 2001.0], 40.0)
+    assert seen.warnings() == ["report of the victim 2001 ms"]
+
+
+def test_a_victim_without_an_accepted_report_is_a_problem() -> None:
+    seen = Observed()
+    seen.note_reports("")
+    assert seen.problems() == ["no report of the victim was accepted"]
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1))
+def test_a_spread_has_median_percentile_and_maximum(values: list[float]) -> None:
+    low, middle, high = map(float, spread(values, 6).split("/"))
+    assert low <= middle <= high == round(max(values), 6)
+
+
 def test_the_table_has_a_row_for_each_scenario_and_every_problem_in_words() -> None:
     output = io.StringIO()
     bad = Observed(others=[ended({})], admissions=Counter({INJECTED: 98, NOT_INJECTED: 2}), memory={"operator": 0.5})
-    table.show(Console(width=200, file=output), {"good": Observed(victims=[GOOD]), "bad": bad})
+    table.show(Console(width=240, file=output), {"good": Observed(victims=[GOOD]), "bad": bad})
     _header, _rule, good, row, *problems = (line for line in output.getvalue().splitlines() if line.strip())
-    assert good.split()[:3] == ["good", "0.6", "Succeeded"]
+    assert good.split()[:6] == ["good", "0.6/0.6/0.6", "-", "-", "-", "Succeeded"]
     assert good.split()[-1] == "ok"
     assert {"2/100", "50%", "FAILED"} <= set(row.split())
     assert [line.strip() for line in problems] == ["bad: stuck: x", "bad: 2 of 100 pods not injected"]

@@ -44,6 +44,7 @@ def ids(mldiag: CommandLine) -> list[str]:
 
 def test_a_run_has_a_table_and_the_same_report_as_json(mldiag: CommandLine, ids: list[str]) -> None:
     shown = mldiag.lines("goodput", ids[0][:12], "--window", "1h")
+    assert shown[0].startswith("trainer ")
     assert any(line.startswith("  productive") for line in shown)
     assert any(line.startswith("  last 1 h") for line in shown)
     [report] = mldiag.document("goodput", f"{mldiag.env['MLDIAG_STORAGE']}/{ids[0]}")
@@ -57,7 +58,7 @@ def test_several_runs_stand_side_by_side(mldiag: CommandLine, ids: list[str]) ->
 
 
 def test_a_page_is_one_file(mldiag: CommandLine, ids: list[str], tmp_path: Path) -> None:
-    page = tmp_path / "goodput.html"
+    page = tmp_path / "new" / "goodput.html"
     assert mldiag.lines("goodput", ids[0], "-o", "html", "--out", str(page)) == []
     links = []
 
@@ -67,10 +68,11 @@ def test_a_page_is_one_file(mldiag: CommandLine, ids: list[str], tmp_path: Path)
 
     Links().feed(page.read_text())
     assert links == []
+    assert f"<title>Goodput: {mldiag.document('runs', 'get', ids[0])['displayName']}</title>" in page.read_text()
 
 
 def test_errors_name_the_input_and_the_remedy(mldiag: CommandLine, ids: list[str]) -> None:
-    assert "no run is given; give RUN" in mldiag.failure("goodput")
+    assert "no run is given; give RUN" in mldiag.failure("goodput", code=64)
     assert "'soon': not a length of time" in mldiag.failure("goodput", ids[0], "--window", "soon", code=64)
     assert "does not end after its start" in mldiag.failure("goodput", ids[0], "--exclude-interval", "9", "8", code=64)
     assert "no run in" in mldiag.failure("goodput", "nope")

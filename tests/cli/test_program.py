@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import shlex
 import subprocess
 import sys
@@ -24,7 +23,17 @@ if TYPE_CHECKING:
 COMMANDS = list(walk())
 HEAVY = ("rich", "mldiagnostics.runs", "mldiagnostics.capture", "mldiagnostics.goodput", "mldiagnostics.store")
 HEAVY += ("asyncio", "typing_extensions")
-HEAVY += ("yaml", "grpc", "pydantic", "aiohttp", "kubernetes", "google", "mldiagnostics_api", "mldiagnostics_kube")
+HEAVY += (
+    "yaml",
+    "grpc",
+    "pydantic",
+    "aiohttp",
+    "kubernetes",
+    "google",
+    "obstore",
+    "mldiagnostics_api",
+    "mldiagnostics_kube",
+)
 
 
 @pytest.mark.parametrize("context", COMMANDS, ids=lambda context: context.command_path)
@@ -68,7 +77,7 @@ def test_the_plugin_of_kubectl_is_the_same_program() -> None:
     assert shown.stdout.startswith(b"Usage: kubectl mldiag runs ")
 
 
-def test_it_shows_its_version_and_completes_commands(mldiag: CommandLine) -> None:
+def test_mldiag_shows_its_version_and_completes_commands(mldiag: CommandLine) -> None:
     assert mldiag.lines("--version") == [f"mldiag {entry_points(name='mldiag')['mldiag'].dist.version}"]
     words = {"_MLDIAG_COMPLETE": "bash_complete", "COMP_WORDS": "mldiag runs g", "COMP_CWORD": "2"}
     assert mldiag.lines(env=words) == ["plain,get"]
@@ -101,13 +110,13 @@ def test_an_unexpected_error_is_one_line_too() -> None:
 
 
 def test_a_missing_extra_is_that_of_the_command_line() -> None:
-    code = "import sys; sys.modules['google.cloud'] = None; sys.argv = ['mldiag', 'runs', 'list', '-s', 'gs://b/r']"
+    code = "import sys; sys.modules['google.cloud'] = None; sys.argv = ['mldiag', 'runs', 'list', '-s', 'gs://runs/r']"
     start = "from mldiagnostics_cli.__main__ import main; main()"
     ended = subprocess.run(
         [sys.executable, "-c", f"{code}; {start}"], capture_output=True, text=True, check=False, timeout=60
     )
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr.startswith("mldiag: gs://b/r needs the extra 'gcs': pip install './cli[gcs]' in a checkout")
+    assert ended.stderr.startswith("mldiag: gs://runs/r needs the extra 'gcs': pip install './cli[gcs]' in a checkout")
 
 
 def test_a_reader_that_ends_early_is_no_error(mldiag: CommandLine, store: Store) -> None:
@@ -128,32 +137,14 @@ def test_a_terminal_gets_colours_unless_it_refuses_them(
     mldiag: CommandLine, store: Store, variables: dict[str, str], has_colour: bool
 ) -> None:
     put_run(store, "abc", phase="Failed", reason="ExitCode")
-    shown = in_terminal(mldiag, ["runs", "list"], {"TERM": "xterm", **variables})
+    shown = mldiag.in_terminal("runs", "list", env={"TERM": "xterm", **variables})
     assert "Failed (ExitCode)" in shown
     assert ("\x1b[31m" in shown) == has_colour
 
 
 def test_a_narrow_terminal_cuts_wide_columns(mldiag: CommandLine, store: Store) -> None:
     put_run(store, "abc" * 20, name="a name that is longer than the terminal")
-    shown = in_terminal(mldiag, ["runs", "list"], {"COLUMNS": "70", "LINES": "20", "NO_COLOR": "1"})
+    shown = mldiag.in_terminal("runs", "list", env={"COLUMNS": "70", "LINES": "20", "NO_COLOR": "1"})
     assert max(map(len, shown.splitlines())) <= 70
     assert "a name" in shown
     assert "…" in shown
-
-
-def in_terminal(mldiag: CommandLine, arguments: list[str], variables: dict[str, str]) -> str:
-    """Return what a command prints to a terminal."""
-    terminal, end = pty.openpty()
-    process = subprocess.Popen(
-        [mldiag.script, *arguments], stdout=end, stderr=end, cwd=mldiag.folder, env=mldiag.environment(variables)
-    )
-    os.close(end)
-    shown = b""
-    try:
-        while part := os.read(terminal, 65536):
-            shown += part
-    except OSError:  # the other end is closed
-        pass
-    os.close(terminal)
-    assert process.wait(60) == 0, shown
-    return shown.decode()

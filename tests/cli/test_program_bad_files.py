@@ -45,7 +45,7 @@ LINE = b"2026-11-22T10:00:00Z step 1 of the training loop\n"
             ("xprof", "connect", "logs", "--on", "local"),
             "logs: no server of XProf has this name or log directory; `mldiag",
         ),
-        (("trace", "binary.log"), "binary.trace.json.gz: not written: no entry of the sources is shown; "),
+        (("trace", "binary.log"), "binary.log.trace.json.gz: not written: no entry of the sources is shown; "),
         (("trace", "none.log"), "none.log: no such file; give the path of a log, a run, or - for standard input"),
         (("trace", "notes"), "notes: has no logs; give files, or a directory with"),
         (("goodput", "binary.log"), "binary.log: no goodput events, and "),

@@ -36,7 +36,7 @@ def test_a_name_that_begins_another_id_is_rejected_with_both_listed(
     [
         ("nowhere", "nowhere: no such directory; give the root of the runs with --storage"),
         ("mldiagnostics/abc", "is the directory of one run; write `mldiag runs get"),
-        ("s3://bucket", "'s3://bucket': not a storage location; give a path"),
+        ("ftp://bucket", "'ftp://bucket': not a storage location; give a path"),
     ],
 )
 def test_a_place_that_is_not_a_root_gives_the_remedy(

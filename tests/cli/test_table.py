@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics_cli.table import TableColumn, cut, display_width, padded, table
+from mldiagnostics_cli.table import TableColumn, cut, cut_middle, display_width, fitting_columns, padded, table
 
 COLUMNS = [TableColumn("A", lambda row: row[0]), TableColumn("LONG", lambda row: row[1], is_number=True)]
 ROWS = st.lists(st.tuples(st.text(max_size=30), st.text(max_size=30)), max_size=6)
@@ -19,6 +19,22 @@ def test_cells_stand_below_their_titles(rows: list[tuple[str, str]]) -> None:
 @given(ROWS, st.integers(1, 60))
 def test_a_table_fits_its_terminal(rows: list[tuple[str, str]], width: int) -> None:
     assert all(display_width(line) <= width for line in table(rows, COLUMNS, width=width))
+
+
+@given(ROWS, st.integers(1, 60), st.integers(1, 20))
+def test_columns_that_fit_keep_their_least_widths(rows: list[tuple[str, str]], width: int, least: int) -> None:
+    columns = [TableColumn("A", lambda row: row[0], least=least), TableColumn("B", lambda row: row[1], least=least)]
+    shown = table(rows, columns, width=width)
+    if fitting_columns(columns, width) == len(columns):
+        assert "B" in shown[0]
+
+
+@given(st.text(max_size=30), st.integers(3, 20))
+def test_a_text_that_is_cut_in_its_middle_keeps_its_ends(text: str, width: int) -> None:
+    shown = cut_middle(text, width)
+    assert display_width(shown) <= width
+    start, _, end = shown.partition("…")
+    assert shown == text or (text.startswith(start) and text.endswith(end))
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=20), st.integers(1, 20))

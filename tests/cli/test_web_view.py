@@ -48,7 +48,7 @@ def test_the_page_is_opened_in_a_browser_until_ctrl_c(mldiag: CommandLine, store
     assert "Traceback" not in program.shown
 
 
-def test_it_serves_on_if_nobody_reads_its_output(mldiag: CommandLine, store: Store) -> None:
+def test_the_view_serves_on_if_nobody_reads_its_output(mldiag: CommandLine, store: Store) -> None:
     put_run(store, "4f6c", created=1.0)
     reader, writer = os.pipe()
     os.close(reader)

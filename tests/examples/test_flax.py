@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.peers
-def test_it_records_metrics_and_a_profile_of_three_steps(tmp_path: Path) -> None:
+def test_the_flax_example_records_metrics_and_a_profile_of_three_steps(tmp_path: Path) -> None:
     example = run_example("flax/train.py", tmp_path, environment="flax")
     row = example.row
     assert (row.phase, row.step, row.configs["user"]["width"]) == ("Completed", 29, 64)

@@ -175,7 +175,7 @@ def check_file(path: Path) -> Iterator[Finding]:
         yield from check_python(
             path.read_text(),
             first_lines=name.startswith(PRODUCT) and not name.startswith(HELP),
-            private_locals=name.startswith((*LIBRARIES, "view/src/")),
+            private_locals=name.startswith((*LIBRARIES, "diagnosis/src/", "view/src/")),
         )
     else:
         yield from check_document(path.read_text())

@@ -1,8 +1,9 @@
-"""One word, one meaning: a class name stands for one thing in the whole repository."""
+"""One word, one meaning: class names stand for one thing, and names of tests stand alone."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -22,3 +23,10 @@ def test_a_class_name_is_unique() -> None:
     assert len(modules) > 300
     shared = {name: found for name, found in modules.items() if len(found) > 1}
     assert shared.keys() == BY_FRAMEWORK | BY_PEERS, shared
+
+
+def test_the_name_of_a_test_does_not_need_the_test_before() -> None:
+    pattern = re.compile(r"def (test_(?:it|its|they|them|their|nor|and|but|so)_\w+)")
+    files = [*ROOT.glob("tests/**/test_*.py"), *ROOT.glob("e2e/**/test_*.py")]
+    dependent = {path.name: pattern.findall(path.read_text("utf-8")) for path in sorted(files)}
+    assert {name: tests for name, tests in dependent.items() if tests} == {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,13 +16,16 @@ from support.suite.changes import files
 from support.suite.imports import graph, module, names
 
 ROOT = Path(__file__).parents[2]
-TEXTS = {path: (ROOT / path).read_text() for path in files("*.py") if (ROOT / path).is_file()}
-IMPORTS = graph(TEXTS)
 FILES = [f"f{number}" for number in range(8)]
 
 
+@cache
+def imports() -> dict[str, frozenset[str]]:
+    return graph({path: (ROOT / path).read_text() for path in files("*.py") if (ROOT / path).is_file()})
+
+
 def reached(*changed: str) -> list[str]:
-    return affected(changed, IMPORTS)
+    return affected(changed, imports())
 
 
 @pytest.mark.parametrize(

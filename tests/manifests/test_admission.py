@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from mldiagnostics.locations import BUCKET_SCHEMES
 from mldiagnostics_api.captures.policy import Policy
 from mldiagnostics_api.captures.request import CaptureRequest, check
 from mldiagnostics_api.resources import RUNS
@@ -33,18 +34,28 @@ SENT_RUNS: Final = 100
 IN_FLIGHT: Final = 16
 ROOTS: Final = (
     *("gs://", "gs://shared", "gs://shared/", "gs://other/", "volume:///", "volume:///", "volume://", "volume:/"),
+    *("s3://shared", "s3://my_bucket", "s3://other//", "az://shared/", "az://a.b/", "abfss://shared/", "s3://ab/"),
+    *("abfss://shared@account.dfs.core.windows.net/", "abfss://shared@account.evil.example/", "S3://shared/"),
+    *("abfss://shared@account.dfs.core.windows.net.evil.example/", "abfss://shared@a.b.dfs.core.windows.net"),
     *("pod:///", "pod://", "/", "/tmp/profiles/", "", "s3://b/", "gs:///", "GS://shared/"),
 )
 SEGMENTS: Final = (
     *("ml", "mlops", "tmp", "profiles", "data", "shared", "x", "a:b", "~", "", ".", "..", "...", "{namespace}"),
     *("gs:", "gs://shared", "volume:", "://", ":", "%2e%2e", "a b", "é", "x\ny", "\\", "a" * 255, "a" * 256, "'"),
 )
+BUCKETS_AND_VOLUME: Final = (*(f"{scheme}://" for scheme in BUCKET_SCHEMES), "volume:///")
 LIMITS: Final = {"deadlineSeconds": 7200, "waitForPodsSeconds": 3600, "durationSeconds": 3600}
 RULES: Final = {
     "policy.strictTenancy": True,
     "policy.allowedStorage": {
-        "*": ["volume:///{namespace}", "gs://shared/{namespace}/x"],
-        "ml": ["/tmp/profiles", "pod:///data/", "gs://other"],
+        "*": ["volume:///{namespace}", "gs://shared/{namespace}/x", "s3://shared", "az://shared/{namespace}"],
+        "ml": [
+            "/tmp/profiles",
+            "pod:///data/",
+            "gs://other",
+            "s3://",
+            "abfss://shared@account.dfs.core.windows.net/ml",
+        ],
     },
 }
 
@@ -66,13 +77,11 @@ def policy_of(made: dict[str, list[Object]]) -> Policy:
     return Policy.parse(text)
 
 
-def admits(text: str, namespace: str, allowed: dict[str, list[str]]) -> bool:
+def admits(text: str, namespace: str, allowed: dict[str, list[str]], form: re.Pattern[str]) -> bool:
     """Decide as the expressions of the admission policy do, for many locations in little time."""
-    if len(text) > 1024 or not re.fullmatch(
-        r"(gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](/|\Z)|volume:///|pod:///|/)[A-Za-z0-9/._~=+@:,-]*", text
-    ):
+    if len(text) > 1024 or not form.fullmatch(text):
         return False
-    root = next((root for root in ("gs://", "volume:///") if text.startswith(root)), "/")
+    root = next((root for root in BUCKETS_AND_VOLUME if text.startswith(root)), "/")
     path = text[len(root) :] if root != "/" else text.removeprefix("pod:///")
     segments = [segment for segment in path.split("/") if segment not in ("", ".")]
     if "://" in path or ".." in segments or any(len(segment) > 255 for segment in segments):
@@ -103,6 +112,17 @@ def allowed_of(made: dict[str, list[Object]]) -> dict[str, list[str]]:
     return allowed
 
 
+def form_of(made: dict[str, list[Object]]) -> re.Pattern[str]:
+    """Return the pattern of the admission policies, which is the same in all of them."""
+    expressions = [
+        each["expression"] for item in made["ValidatingAdmissionPolicy"] for each in item["spec"]["validations"]
+    ]
+    [form] = {
+        found[1] for each in expressions if (found := re.search(r"variables\.location\.matches\('(.+?)'\)", each))
+    }
+    return re.compile(form.replace("$", r"\Z"))
+
+
 def run(namespace: str, text: str | None) -> Object:
     return {
         "apiVersion": RUNS.api_version,
@@ -115,11 +135,11 @@ def run(namespace: str, text: str | None) -> Object:
 @pytest.mark.parametrize("values", [{}, RULES], ids=["default", "rules"])
 def test_every_location_has_the_same_verdict(values: Object) -> None:
     made = objects(values, "ml")
-    policy, allowed = policy_of(made), allowed_of(made)
+    policy, allowed, form = policy_of(made), allowed_of(made), form_of(made)
     choose = random.Random(12)
     texts = {location(choose) for _ in range(PURE)} - {""}
     verdicts = {text: accepts(policy, "ml", storageLocation=text) for text in texts}
-    assert [text for text, verdict in verdicts.items() if admits(text, "ml", allowed) != verdict] == []
+    assert [text for text, verdict in verdicts.items() if admits(text, "ml", allowed, form) != verdict] == []
     assert 100 < sum(verdicts.values()) < len(texts) / 2
     assert [text for text, verdict in verdicts.items() if accepts_run(policy, "ml", text) != verdict] == []
 
@@ -131,7 +151,7 @@ async def test_the_api_server_has_the_same_verdict(cluster: ApiClient, namespace
     await install(cluster, RUNS)
     values = json.loads(json.dumps(values).replace('"ml"', f'"{namespace}"'))
     made = objects(values, namespace)
-    policy, allowed = policy_of(made), allowed_of(made)
+    policy, allowed, form = policy_of(made), allowed_of(made), form_of(made)
     runs = path_to(*RUNS.gvr, namespace=namespace)
     kept = await cluster.create(runs, run(namespace, "gs://Kept/before/the/policy"))
     for kind, plural in (("Policy", "policies"), ("PolicyBinding", "policybindings")):
@@ -169,7 +189,7 @@ async def test_the_api_server_has_the_same_verdict(cluster: ApiClient, namespace
             await asyncio.sleep(0.05)
     choose = random.Random(12)
     everything = sorted({location(choose).replace("ml", namespace) for _ in range(PURE // 5)} - {""})
-    good = [text for text in everything if admits(text, namespace, allowed)]
+    good = [text for text in everything if admits(text, namespace, allowed, form)]
     texts = [*choose.sample(good, min(len(good), SENT // 2)), *choose.sample(everything, SENT // 2)]
     triggers: list[Object] = [{"storageLocation": text} for text in texts]
     triggers += [{field: limit + more} for field, limit in LIMITS.items() for more in (0, 1)]

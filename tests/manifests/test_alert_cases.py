@@ -49,6 +49,10 @@ def captures(result: str, reason: str) -> str:
     return f'mldiagnostics_captures_total{{result="{result}",reason="{reason}"}}'
 
 
+def automatic(result: str, cause: str) -> str:
+    return f'mldiagnostics_automatic_captures_total{{result="{result}",cause="{cause}"}}'
+
+
 def journal(result: str) -> str:
     return f'mldiagnostics_control_plane_journal_writes_total{{result="{result}"}}'
 
@@ -89,6 +93,14 @@ CASES = {
             "CapturesFailing",
             {captures("failed", "Unreachable"): "0+1x90", captures("succeeded", "Captured"): "0+2x90"},
             "1h",
+            None,
+        ),
+        Case("TriggersRefused", {automatic("refused", "Captures"): "0+1x400"}, "6h"),
+        Case("TriggersRefused", {automatic("refused", "Captures"): "0 1 2 3x400"}, "6h", None),
+        Case(
+            "TriggersRefused",
+            {automatic("refused", "Captures"): "0+1x400", automatic("created", "Slot"): "0+1x400"},
+            "6h",
             None,
         ),
         Case("StatusWritesFailing", {'mldiagnostics_status_writes_total{result="failed"}': "0+1x60"}, "30m"),

@@ -28,6 +28,9 @@ LONG = "x" * 1024
 STATUS: dict[str, Any] = {
     "runId": RUN,
     "aliases": ["0b9d4ed8-5ad9-4b51-9d0c-44c1b3c0f9c7"],
+    "displayName": "x" * 253,
+    "storageLocation": LONG,
+    "reportedStorage": LONG,
     "phase": "Failed",
     "reason": "Failed",
     "message": LONG,
@@ -44,9 +47,19 @@ STATUS: dict[str, Any] = {
         for kind in ("Admitted", "Started", "Reporting", "Profilable", "Complete")
     ],
     "observedGeneration": 1,
+    "independent": True,
     "attempt": 3,
     "attempts": [
-        {"attempt": n, "startTime": T, "endTime": T, "reason": "Restarted", "message": LONG}
+        {
+            "attempt": n,
+            "controllerAttempt": n,
+            "containerRestarts": 2**31 - 1,
+            "podUid": "u" * 64,
+            "startTime": T,
+            "endTime": T,
+            "reason": "Restarted",
+            "message": LONG,
+        }
         for n in range(MAX_ATTEMPTS)
     ],
     "startTime": T,
@@ -55,6 +68,7 @@ STATUS: dict[str, Any] = {
         "expected": 4096,
         "reporting": 4000,
         "summary": "4000/4096",
+        "restarts": 2**31 - 1,
         "exceptions": [
             {
                 "host": f"trainer-{n}",

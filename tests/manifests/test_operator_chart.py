@@ -37,7 +37,7 @@ def test_every_example_matches_the_crd(sample: Path) -> None:
         ({"polcy": {}}, "polcy"),
         ({"policy.maxDuration": 3}, "maxDuration"),
         ({"policy.maxDurationSeconds": 0}, "maxDurationSeconds"),
-        ({"policy.defaultStorage": "s3://bucket"}, "defaultStorage"),
+        ({"policy.defaultStorage": "ftp://bucket"}, "defaultStorage"),
         ({"policy.defaultStorage": "gs://bucket/../other"}, "defaultStorage"),
         ({"policy.allowedStorage": {"ml": ["/tmp/../etc"]}}, "allowedStorage"),
         ({"policy.allowedStorage": {"ML": ["/tmp"]}}, "allowedStorage"),

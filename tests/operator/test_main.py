@@ -193,7 +193,7 @@ async def until(read: Callable[[], Awaitable[str]], expected: str) -> None:
 
 @pytest.mark.apiserver
 class TestAgainstARealServer:
-    async def test_it_leads_and_releases_the_lease_on_sigterm(
+    async def test_the_operator_leads_and_releases_the_lease_on_sigterm(
         self, own_server: ApiServer, installed: ApiClient, tmp_path: Path
     ) -> None:
         async with replica(own_server, tmp_path) as one:
@@ -316,7 +316,7 @@ class TestAgainstARealServer:
             assert await one.ends() == 0
         assert "Leaving: loss of the Lease" in one.log()
 
-    async def test_it_stands_down_for_a_managed_addon(
+    async def test_the_operator_stands_down_for_a_managed_addon(
         self, own_server: ApiServer, installed: ApiClient, tmp_path: Path
     ) -> None:
         await installed.patch(DEFINITION, {"metadata": {"labels": {ADDON_LABEL: "Reconcile"}}})

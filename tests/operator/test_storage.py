@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
@@ -70,3 +71,11 @@ async def test_only_the_last_used_buckets_stay_open(storage: Storage, monkeypatc
 def test_a_path_in_the_pod_is_rejected(storage: Storage) -> None:
     with pytest.raises(ValueError, match="in the pod"):
         storage.directory(Location.parse("/profiles"))
+
+
+async def test_a_scheme_that_cannot_be_opened_is_a_problem_of_the_store(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "google.cloud.storage", None)
+    with pytest.raises(StoreError, match="gcs"):
+        await storage.directory(Location.parse("gs://bucket/runs")).put("a", b"")

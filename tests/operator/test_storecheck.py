@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from mldiagnostics.store import open_store
+from support.servers.buckets import client_variables
 from support.suite.isolation import of_programs
 
 COMMAND = (sys.executable, "-m", "mldiagnostics_operator.storecheck")
@@ -15,8 +17,9 @@ def run(policy: str, folder: Path, volume: Path) -> subprocess.CompletedProcess[
         **of_programs(),
         "MLDIAG_POLICY_FILE": str(folder / "policy.json"),
         "MLDIAG_VOLUME_ROOT": str(volume),
-        # Requests for buckets go to a closed port, without credentials.
+        # Requests for buckets of no fixture go to a closed port, without credentials.
         "STORAGE_EMULATOR_HOST": "http://127.0.0.1:1",
+        **client_variables(),
     }
     return subprocess.run(COMMAND, env=environ, capture_output=True, text=True, check=False, timeout=120)
 
@@ -28,6 +31,13 @@ def test_the_check_writes_reads_and_deletes_an_object(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "volume:///mldiagnostics-store-check-" in done.stdout
     assert list(volume.iterdir()) == []
+
+
+def test_a_bucket_is_checked_by_an_object_that_is_deleted(bucket_url: str, tmp_path: Path) -> None:
+    done = run(f'{{"defaultStorage": "{bucket_url}"}}', tmp_path, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f"{bucket_url}/mldiagnostics-store-check-" in done.stdout
+    assert list(open_store(bucket_url).list()) == []
 
 
 def test_a_volume_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -52,7 +62,7 @@ def test_without_a_default_storage_the_check_passes(tmp_path: Path) -> None:
 
 
 def test_an_invalid_policy_fails_the_check(tmp_path: Path) -> None:
-    done = run('{"defaultStorage": "s3://bucket"}', tmp_path, tmp_path)
+    done = run('{"defaultStorage": "ftp://bucket"}', tmp_path, tmp_path)
     assert done.returncode == 1
-    assert "s3" in done.stderr
+    assert "ftp" in done.stderr
     assert "Traceback" not in done.stderr

@@ -1,12 +1,11 @@
-"""The storage emulator, shared by the tests of the SDK."""
+"""Faults of the storage emulator, and a spool of its own for each test of the SDK."""
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING
 
 import pytest
-from support.servers.emulator import running_emulator
+from support.servers.buckets import BUCKETS
 from support.servers.emulator_faults import faulty_proxy
 
 if TYPE_CHECKING:
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from support.servers.emulator import Emulator
     from support.servers.emulator_faults import FaultyProxy
 
-_numbers = itertools.count(1)
-
 
 @pytest.fixture(autouse=True)
 def own_spool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -25,21 +22,12 @@ def own_spool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MLDIAG_SPOOL", str(tmp_path / "spool"))
 
 
-@pytest.fixture(scope="session")
-def gcs_emulator() -> Iterator[Emulator]:
-    """One emulator for all tests, which keep to buckets of their own."""
-    with running_emulator() as emulator:
-        yield emulator
-
-
-@pytest.fixture
-def gcs_bucket(gcs_emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of an empty bucket of the emulator, which Google's client uses."""
-    monkeypatch.setenv("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
-    monkeypatch.setenv("STORAGE_EMULATOR_HOST", gcs_emulator.url)
-    name = f"bucket-{next(_numbers)}"
-    gcs_emulator.make_bucket(name)
-    return name
+@pytest.fixture(params=["local", *BUCKETS])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty store of each kind."""
+    if request.param == "local":
+        return str(tmp_path / "store")
+    return f"{request.param}://{request.getfixturevalue(BUCKETS[request.param])}/some/prefix"
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from mldiagnostics.bucket_urls import SCHEMES
 from mldiagnostics.install import install_hint
 
 tomllib = pytest.importorskip("tomllib", reason="Python 3.10 has no parser of TOML")
@@ -21,11 +22,11 @@ def project(member: str) -> dict[str, object]:
 
 def extras_that_code_names() -> set[str]:
     text = "".join(path.read_text() for path in MEMBERS["sdk"].rglob("*.py"))
-    return set(re.findall(r"\bextra=\"([a-z-]+)\"", text))
+    return set(re.findall(r"\bextra=\"([a-z-]+)\"", text)) | {scheme.extra for scheme in SCHEMES.values()}
 
 
 def test_every_extra_that_code_names_is_one() -> None:
-    assert "gcs" in extras_that_code_names()
+    assert {"gcs", "s3", "otlp"} <= extras_that_code_names()
     assert extras_that_code_names() <= set(project("sdk")["optional-dependencies"])  # type: ignore[call-overload]
 
 

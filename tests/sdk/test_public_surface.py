@@ -70,7 +70,7 @@ def test_the_package_is_typed() -> None:
         "from mldiagnostics import monitoring; monitoring.GoodputMonitor('j', 'l', '', 30)",
     ],
 )
-def test_it_imports_without_any_third_party_module(statement: str) -> None:
+def test_the_package_imports_without_any_third_party_module(statement: str) -> None:
     packages, _ = loaded_by(statement)
     assert packages - {"mldiagnostics"} <= sys.stdlib_module_names
 

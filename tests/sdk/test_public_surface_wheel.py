@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from cluster import ambient
-from support.programs.interpreters import oldest_and_newest
+from support.programs.interpreters import python_of
 
 pytestmark = pytest.mark.peers
 
@@ -46,7 +46,7 @@ for module in pkgutil.walk_packages(mldiagnostics.__path__, "mldiagnostics."):
         absent.add(error.name.partition(".")[0])
 print(*sorted(absent))
 """
-OF_OTHERS = {"google", "grpc", "opentelemetry", "prometheus_client", "tensorboard"}
+OF_OTHERS = {"google", "grpc", "obstore", "opentelemetry", "prometheus_client", "tensorboard"}
 OF_OTHERS |= {"jax", "jaxlib", "orbax", "pytorch_lightning", "tensorflow", "torch", "torch_xla", "transformers"}
 
 
@@ -65,17 +65,17 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {wheel.name.partition("-")[0]: wheel for wheel in folder.glob("*.whl")}
 
 
-@pytest.fixture(scope="module", params=oldest_and_newest().values(), ids=oldest_and_newest().keys())
+@pytest.fixture(scope="module", params=["oldest", "newest"])
 def clean(request: pytest.FixtureRequest, wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment with the SDK's wheel and nothing else."""
     folder = tmp_path_factory.mktemp("clean")
-    run(UV, "venv", "-q", "--python", request.param, folder / "venv")
+    run(UV, "venv", "-q", "--python", python_of(request.param), folder / "venv")
     python = folder / "venv/bin/python"
     run(UV, "pip", "install", "-q", "--no-index", "--python", python, wheels["mldiagnostics"])
     return python
 
 
-def test_it_records_and_reads_back_without_any_other_distribution(clean: Path, tmp_path: Path) -> None:
+def test_the_wheel_records_and_reads_back_without_any_other_distribution(clean: Path, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(RECORD_AND_READ)
     said = run(clean, "-W", "error", program, tmp_path / "runs")

@@ -11,8 +11,9 @@ from mldiagnostics.sink_urls import SCHEMES, check_sink_url, parse_sinks, split_
 
 NEED_A_RUN_OF_THEIRS = {"mlflow", "wandb"}
 addresses = st.text("ab19:/.,- []", max_size=12) | st.sampled_from(
-    ["", "/runs", "gs://b/x", "gs://", "file:///a%2Cb", "file://h/x", "s3://b", "://", "//host:4317", "//[::1]:4317",
-     "//[:::]:1", "//host:65536", "host:4317/", "//host/path", "https://h/x", "ftp://h", ":9464", ":0", "h:9464", "-"]
+    ["", "/runs", "gs://runs/x", "gs://", "gs://b/x", "file:///a%2Cb", "file://h/x", "s3://runs", "az://b-", "://",
+     "//host:4317", "//[::1]:4317", "//[:::]:1", "//host:65536", "host:4317/", "//host/path", "https://h/x", "ftp://h",
+     ":9464", ":0", "h:9464", "-"]
 )  # fmt: skip
 urls = st.builds("{}:{}".format, st.sampled_from([*SCHEMES, "otel", ""]), addresses) | st.text(max_size=20)
 

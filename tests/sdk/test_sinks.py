@@ -37,11 +37,20 @@ def test_a_url_makes_its_sink_without_touching_anything(url: str, name: str) -> 
 
 
 def test_dependencies_of_a_sink_load_in_its_own_thread(tmp_path: Path) -> None:
-    urls = ["cloud-logging:", "otlp:", "otlp+http://host", "prometheus::9464", "tensorboard:gs://bucket", "jsonl:"]
+    urls = [
+        "cloud-logging:",
+        "otlp:",
+        "otlp+http://host",
+        "prometheus::9464",
+        "tensorboard:gs://bucket",
+        "jsonl:",
+        "jsonl:s3://bucket",
+        "jsonl:az://runs",
+    ]
     ended = run_program(
         f"for url in {urls}: sinks.sink_maker(url)\n"
-        "heavy = ('google.auth', 'google.cloud.', 'grpc', 'opentelemetry.proto.', 'prometheus_client', 'requests', "
-        "'tensorboard')\n"
+        "heavy = ('google.auth', 'google.cloud.', 'grpc', 'obstore', 'opentelemetry.proto.', 'prometheus_client', "
+        "'requests', 'tensorboard')\n"
         "print([name for name in sys.modules if name.startswith(heavy)])",
         tmp_path,
     )
@@ -78,7 +87,9 @@ def test_an_unknown_url_is_rejected_with_the_known_schemes(url: str) -> None:
         sink_maker(url)
 
 
-@pytest.mark.parametrize("url", ["jsonl", "jsonl:s3://bucket", "jsonl:gs://", "stdout:file", "otlp://host:0"])
+@pytest.mark.parametrize(
+    "url", ["jsonl", "jsonl:ftp://bucket", "jsonl:s3://", "jsonl:gs://", "stdout:file", "otlp://host:0"]
+)
 def test_a_malformed_address_is_rejected_with_an_example(url: str) -> None:
     with pytest.raises(ConfigurationError, match=r": not a URL of the sink [a-z]+; write [a-z]+:"):
         sink_maker(url)

@@ -45,7 +45,7 @@ def figures_of(page: str) -> dict[str, str]:
     return {name: unescape(text) for text, name in re.findall(r"<b>([^<]*)</b>([a-z ]+)", page)}
 
 
-async def view_of(storage: Path, run: str) -> tuple[Document, Document, Document]:
+async def view_of(storage: Path | str, run: str) -> tuple[Document, Document, Document]:
     """Return the row of a run in the list of the view, its page, and its report of goodput."""
     settings = Settings(roots=(str(storage),), port=0)
     async with serving(settings, _ASSETS) as url, aiohttp.ClientSession(url) as client:

@@ -15,6 +15,7 @@ from mldiagnostics_view.server import serving
 from mldiagnostics_view.settings import Settings
 from support.programs.command_line import CommandLine
 from support.run_files import put_run
+from support.servers.buckets import BUCKETS
 from yarl import URL
 
 if TYPE_CHECKING:
@@ -37,15 +38,17 @@ def mldiag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
     return CommandLine(tmp_path, env={"XDG_STATE_HOME": str(tmp_path / "state")})
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
+@pytest.fixture(params=["a directory", "s3", "az"])
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Two runs with a session each."""
-    store = open_store(str(tmp_path / "runs"))
+    bucket = BUCKETS.get(request.param)
+    root = f"{request.param}://{request.getfixturevalue(bucket)}/runs" if bucket else str(tmp_path / "runs")
+    store = open_store(root)
     for run in ("first", "second"):
         put_run(store, run)
         store.put(f"{run}/plugins/profile/slow/host-0.xplane.pb", b"")
     store.put("outside/plugins/profile/slow/host-0.xplane.pb", b"")
-    return tmp_path / "runs"
+    return root
 
 
 class Viewer:
@@ -64,8 +67,8 @@ class Viewer:
 
 
 @asynccontextmanager
-async def viewing(root: Path, command: tuple[str, ...]) -> AsyncIterator[Viewer]:
-    settings = Settings(roots=(str(root),), port=0, mldiag=command)
+async def viewing(root: str, command: tuple[str, ...]) -> AsyncIterator[Viewer]:
+    settings = Settings(roots=(root,), port=0, mldiag=command)
     async with (
         serving(settings, ASSETS) as url,
         aiohttp.ClientSession(url, headers={"Sec-Fetch-Site": "same-origin"}) as client,
@@ -75,7 +78,7 @@ async def viewing(root: Path, command: tuple[str, ...]) -> AsyncIterator[Viewer]
 
 @pytest.mark.peers
 async def test_a_session_is_opened_in_one_server_that_ends_with_the_view(
-    mldiag: CommandLine, root: Path, monkeypatch: pytest.MonkeyPatch
+    mldiag: CommandLine, root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(xprof_servers, "MAX_XPROF_SERVERS", 1)
     async with viewing(root, MLDIAG) as viewer:
@@ -87,14 +90,15 @@ async def test_a_session_is_opened_in_one_server_that_ends_with_the_view(
             assert await runs.json(content_type=None) == ["slow"]
         assert await viewer.open("first") == (200, opened)
         [server] = mldiag.document("xprof", "list", "--on", "local")
-        assert server["logDirectory"] == str(root / "first")
+        assert server["logDirectory"] == f"{root}/first"
         status, problem = await viewer.open("second")
         assert status == 502
         assert f"end one with `mldiag xprof delete {server['name']} --on local`" in problem["detail"]
     assert mldiag.document("xprof", "list", "--on", "local") == []
 
 
-async def test_names_that_are_paths_and_a_missing_xprof_are_problems(mldiag: CommandLine, root: Path) -> None:
+@pytest.mark.parametrize("root", ["a directory"], indirect=True)
+async def test_names_that_are_paths_and_a_missing_xprof_are_problems(mldiag: CommandLine, root: str) -> None:
     async with viewing(root, WITHOUT_XPROF) as viewer:
         tricks = ("..%2f..%2f..%2foutside%2fplugins%2fprofile%2fslow", "..", ".", "%2e%2e", "slow%2f", "%00", "none")
         for session in tricks:

@@ -61,7 +61,7 @@ def test_all_faults_are_reported_at_once() -> None:
     with pytest.raises(ConfigurationError) as raised:
         load(
             {
-                "MLDIAG_STORAGE": "s3://bucket",
+                "MLDIAG_STORAGE": "ftp://bucket",
                 "MLDIAG_SINKS": "jsonl:,otlp",
                 "MLDIAG_VIEW_URL": "view.example.com",
                 "MLDIAG_CONTROL_PLANE_CA": "-----BEGIN",
@@ -71,7 +71,7 @@ def test_all_faults_are_reported_at_once() -> None:
         )
     message = str(raised.value)
     for part in (
-        "MLDIAG_STORAGE: 's3://bucket' is not a storage location",
+        "MLDIAG_STORAGE: 'ftp://bucket' is not a storage location",
         "MLDIAG_SINKS: 'jsonl:,otlp' has 'otlp': not a URL of the sink otlp; write otlp: or otlp://host:4317",
         "MLDIAG_VIEW_URL: 'view.example.com' is not an http(s) URL",
         "is not a certificate in PEM",

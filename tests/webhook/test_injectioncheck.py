@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.apiserver
 
 
-async def test_it_returns_the_run_and_the_variables_of_a_pod(
+async def test_the_injection_check_returns_the_run_and_the_variables_of_a_pod(
     cluster: ApiClient, stage: Stage, api_server: ApiServer, tmp_path: Path
 ) -> None:
     async with webhook_process(api_server.kubeconfig, tmp_path) as process, registered(stage, process):

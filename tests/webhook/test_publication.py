@@ -35,7 +35,7 @@ async def until(holds: Callable[[], Any]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_it_follows_every_change_and_keeps_the_latest_while_the_api_server_is_away(
+async def test_the_publication_follows_every_change_and_keeps_the_latest_while_the_api_server_is_away(
     api_server: ApiServer, admin: ApiClient, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     seen: list[Publication | None] = []

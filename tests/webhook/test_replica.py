@@ -194,7 +194,9 @@ async def test_a_slow_api_server_does_not_delay_pods_and_is_named(
         await create_injected(stage, owner)
 
 
-async def test_it_is_ready_when_the_cluster_name_is_known(api_server: ApiServer, stage: Stage, tmp_path: Path) -> None:
+async def test_a_replica_is_ready_when_the_cluster_name_is_known(
+    api_server: ApiServer, stage: Stage, tmp_path: Path
+) -> None:
     async with wire_to(api_server.kubeconfig, tmp_path) as (wire, kubeconfig):
         wire.cut()
         async with webhook_process(kubeconfig, tmp_path, MLDIAG_CLUSTER_NAME="") as process:
@@ -207,7 +209,7 @@ async def test_it_is_ready_when_the_cluster_name_is_known(api_server: ApiServer,
             assert f'mldiagnostics_webhook_info{{cluster="{name}"' in (await process.get("/metrics"))[1]
 
 
-async def test_it_is_not_ready_before_the_cache_is_synced(api_server: ApiServer, tmp_path: Path) -> None:
+async def test_a_replica_is_not_ready_before_the_cache_is_synced(api_server: ApiServer, tmp_path: Path) -> None:
     async with wire_to(api_server.kubeconfig, tmp_path) as (wire, kubeconfig):
         wire.cut()
         async with webhook_process(kubeconfig, tmp_path) as process:
@@ -216,7 +218,7 @@ async def test_it_is_not_ready_before_the_cache_is_synced(api_server: ApiServer,
             await process.is_ready()
 
 
-async def test_it_is_not_ready_without_a_certificate(api_server: ApiServer, tmp_path: Path) -> None:
+async def test_a_replica_is_not_ready_without_a_certificate(api_server: ApiServer, tmp_path: Path) -> None:
     folder = tmp_path / "absent"
     async with webhook_process(api_server.kubeconfig, tmp_path, MLDIAG_CERTIFICATE_FOLDER=str(folder)) as process:
         await process.is_ready("waiting for a certificate", 503)

@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics_api.captures.location import Location, Medium
 
-schemes = st.sampled_from(["gs://bucket/", "volume:///", "pod:///", "/"])
+schemes = st.sampled_from(
+    [
+        "gs://bucket/",
+        "s3://bucket/",
+        "az://bucket/",
+        "abfss://a-b@account.dfs.core.windows.net/",
+        "volume:///",
+        "pod:///",
+        "/",
+    ]
+)
 # Everything that has been used to get out of a directory somewhere.
 dots = ["..", ".", "", "...", "\u2024\u2024", "\u3002\u3002", "\uff0e\uff0e", "..\0", "%2e%2e", "\\.."]
 nasty = st.sampled_from([*dots, "%2F", "a\\b", "a?b", "a#b", "~", "a", "tmp"])
@@ -60,6 +70,13 @@ def test_only_plain_segments_are_accepted(scheme: str, path: str) -> None:
     [
         ("gs://b-1/a//b/", Medium.BUCKET, "gs://b-1/a/b"),
         ("gs://b-1", Medium.BUCKET, "gs://b-1"),
+        ("s3://b-1/a//b/", Medium.BUCKET, "s3://b-1/a/b"),
+        ("az://b-1//", Medium.BUCKET, "az://b-1"),
+        (
+            "abfss://b-1@account.dfs.core.windows.net//a/./b",
+            Medium.BUCKET,
+            "abfss://b-1@account.dfs.core.windows.net/a/b",
+        ),
         ("volume:///", Medium.VOLUME, "volume:///"),
         ("volume:///a/./b", Medium.VOLUME, "volume:///a/b"),
         ("pod:///tmp/x", Medium.POD, "/tmp/x"),
@@ -80,7 +97,15 @@ def test_locations_are_formatted_for_people(text: str, medium: Medium, formatted
         ("gs://", "has no bucket"),
         ("gs:///x", "invalid bucket name"),
         ("gs://Bucket/x", "invalid bucket name"),
-        ("s3://b/x", "unknown scheme 's3'"),
+        ("s3://", "has no bucket; use s3://<bucket>/<path>"),
+        ("s3://b/x", "invalid bucket name; use s3://"),
+        ("s3://my_bucket/x", "invalid bucket name; use s3://"),
+        ("az:///x", "invalid bucket name; use az://<container>"),
+        ("az://a.b.c/x", "invalid bucket name; use az://<container>"),
+        ("abfss://container/x", "invalid bucket name; use abfss://<container>@<account>"),
+        ("abfss://container@account.evil.example/x", "invalid bucket name; use abfss://"),
+        ("abfss://container@account.dfs.core.windows.net.evil.example/x", "invalid bucket name"),
+        ("wasb://container/x", "unknown scheme 'wasb'; use gs, s3, az, abfss, volume or pod"),
         ("file:///etc", "unknown scheme 'file'"),
         ("gs://bucket/a/../b", "contains '..'"),
         ("volume:///gs://shared/x", "'://' in its path"),
@@ -99,6 +124,10 @@ def test_the_error_names_the_problem(text: str, problem: str) -> None:
 def test_a_prefix_may_stand_for_every_bucket_only() -> None:
     every = Location.prefix("gs://")
     assert Location.parse("gs://any/where").within(every)
+    assert Location.parse("s3://any/where").within(Location.prefix("s3://"))
+    assert not Location.parse("s3://any/where").within(every)
+    assert not Location.parse("s3://bucket/a").within(Location.prefix("gs://bucket/a"))
+    assert not Location.parse("s3://bucket-2/a").within(Location.prefix("s3://bucket"))
     assert not Location.parse("/any/where").within(every)
     assert not Location.parse("gs://other/a").within(Location.prefix("gs://bucket/a"))
 

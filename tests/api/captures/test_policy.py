@@ -48,7 +48,7 @@ def test_ports_may_be_written_as_text_or_list(ports: object) -> None:
 
 def test_every_fault_of_a_document_is_named() -> None:
     faulty = {
-        "defaultStorage": "s3://x",
+        "defaultStorage": "ftp://x",
         "allowedStorage": ["gs://"],
         "allowedPorts": "70000",
         "maxDurationSeconds": 0,
@@ -90,13 +90,14 @@ def test_storage_is_allowed_by_namespace(location: str, namespace: str, allowed:
 
 
 @pytest.mark.parametrize(
-    ("location", "allowed"), [("gs://any/x", True), ("volume:///x", False), ("/tmp/profiles/x", True), ("/etc", False)]
+    ("location", "allowed"),
+    [("gs://any/x", True), ("s3://any/x", True), ("volume:///x", False), ("/tmp/profiles/x", True), ("/etc", False)],
 )
 def test_every_bucket_is_allowed_beside_the_list_unless_tenancy_is_strict(location: str, *, allowed: bool) -> None:
     document = {"allowedStorage": {"*": [], "ml": ["/tmp/profiles", "gs://of-ml"]}}
     policy = Policy.parse(json.dumps(document))
     assert policy.may_store(Location.parse(location), "ml") is allowed
-    assert list(map(str, policy.prefixes("other"))) == ["gs://"]
+    assert list(map(str, policy.prefixes("other"))) == ["gs://", "s3://", "az://", "abfss://"]
     strict = Policy.parse(json.dumps(document | {"strictTenancy": True}))
     assert not strict.may_store(Location.parse("gs://any/x"), "ml")
     assert strict.may_store(Location.parse("gs://of-ml/x"), "ml")

@@ -146,7 +146,7 @@ LOW = "The node was low on resource: memory. Threshold quantity: 100Mi, availabl
     ],
 )
 def test_a_pod_shows_the_first_event_that_ended_it(found: a.Object, cause: Cause, seconds: int, detail: str) -> None:
-    evidence = pod_evidence(found)
+    [evidence] = pod_evidence(found)
     assert evidence is not None
     assert (evidence.cause, evidence.detail) == (cause, detail)
     assert evidence.time == START + timedelta(seconds=seconds)
@@ -166,18 +166,18 @@ def test_a_pod_shows_the_first_event_that_ended_it(found: a.Object, cause: Cause
     ],
 )
 def test_a_pod_without_a_known_marker_shows_no_cause(found: a.Object) -> None:
-    assert pod_evidence(found) is None
+    assert pod_evidence(found) == []
 
 
 def test_an_unschedulable_pod_shows_the_schedulers_message() -> None:
     found = pod()
     message = "0/12 nodes are available: 12 Insufficient google.com/tpu."
     found["status"] = {"conditions": [condition("PodScheduled", "False", "Unschedulable", message, 3)]}
-    evidence = pod_evidence(found)
+    [evidence] = pod_evidence(found)
     assert evidence is not None
     assert (evidence.cause, evidence.detail) == (Cause.SCHEDULING, f"Unschedulable: {message}")
     found["status"]["conditions"][0]["reason"] = "SchedulingGated"
-    assert pod_evidence(found) is None
+    assert pod_evidence(found) == []
 
 
 STATES = st.one_of(
@@ -210,11 +210,25 @@ STATES = st.one_of(
 )
 def test_every_pod_is_read_and_a_deleted_one_has_a_cause(found: a.Object) -> None:
     evidence = pod_evidence(found)
-    if evidence is None:
-        assert "deletionTimestamp" not in found["metadata"]
-        return
-    assert len(evidence.detail) <= 256
-    assert "\n" not in evidence.detail
+    assert evidence or "deletionTimestamp" not in found["metadata"]
+    assert all(len(each.detail) <= 256 and "\n" not in each.detail for each in evidence)
+
+
+def test_each_failure_of_a_container_that_is_restarted_in_place_counts_and_the_later_end_of_its_pod() -> None:
+    found = a.pod()
+    found["spec"]["restartPolicy"] = "OnFailure"
+    found["status"]["containerStatuses"] = [
+        {
+            "name": "train",
+            "restartCount": 2,
+            "lastState": {"terminated": {"exitCode": 3, "reason": "Error", "finishedAt": "2026-04-24T03:04:05Z"}},
+            "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "2026-04-24T03:06:05Z"}},
+        }
+    ]
+    found["metadata"]["deletionTimestamp"] = "2026-04-24T03:10:05Z"
+    assert [str(each.cause) for each in pod_evidence(found)] == ["OutOfMemory", "ExitCode", "Deleted"]
+    found["spec"]["restartPolicy"] = "Never"
+    assert [str(each.cause) for each in pod_evidence(found)] == ["OutOfMemory"]
 
 
 @pytest.mark.parametrize(
@@ -228,5 +242,5 @@ def test_every_pod_is_read_and_a_deleted_one_has_a_cause(found: a.Object) -> Non
     ],
 )
 def test_pods_of_a_real_kubelet_show_why_they_ended(title: str, causes: set[Cause]) -> None:
-    evidence = [pod_evidence(pod) for pod in recorded(f"pods-{title}")]
+    evidence = [next(iter(pod_evidence(pod)), None) for pod in recorded(f"pods-{title}")]
     assert {item and item.cause for item in evidence} == causes

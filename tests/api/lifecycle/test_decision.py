@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from mldiagnostics_api.lifecycle import Lifecycle, lifecycle
+from mldiagnostics_api.names import MLRunPhase
 from mldiagnostics_api.runs.status import RunFacts, fold
 from mldiagnostics_api.v1alpha1 import MLRunStatus
 from mldiagnostics_api.workloads.kinds import workload_of
@@ -63,3 +64,14 @@ def test_a_run_follows_what_its_real_controller_reports(
 def test_hosts_are_counted_by_the_spec() -> None:
     hosts = {title: states(title)[-1].hosts for title in ("jobset-completes", "leaderworkerset-serves", "job-retries")}
     assert hosts == {"jobset-completes": 2, "leaderworkerset-serves": 2, "job-retries": 1}
+
+
+def test_a_job_that_fails_replaces_its_last_pod_no_more() -> None:
+    job = workload_of("Job")
+    assert job is not None
+    limit = {"type": "FailureTarget", "status": "True", "reason": "BackoffLimitExceeded", "message": "has reached it"}
+    ending = {"failed": 1, "conditions": [limit]}
+    ended = {"failed": 1, "conditions": [limit, {**limit, "type": "Failed"}]}
+    for status, phase in ((ending, MLRunPhase.ACTIVE), (ended, MLRunPhase.FAILED)):
+        state = lifecycle(job, {"spec": {}, "status": status})
+        assert (state.phase, state.attempt, state.reason) == (phase, 0, "BackoffLimitExceeded")

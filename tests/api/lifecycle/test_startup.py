@@ -115,7 +115,7 @@ def test_a_restart_in_place_does_not_move_the_start_of_the_container() -> None:
 @pytest.mark.parametrize("status", [{}, {"conditions": None, "containerStatuses": None}, None])
 def test_a_new_pod_has_reached_nothing(status: a.Object | None) -> None:
     pod = a.pod() | {"status": status}
-    assert PodStartup.of(pod) == PodStartup(name="trainer-0")
+    assert PodStartup.of(pod) == PodStartup(name="trainer-0", uid=pod["metadata"]["uid"])
     assert pods_startup([PodStartup.of(pod)]) == StartupTimeline()
     assert pods_startup([]) == StartupTimeline()
 

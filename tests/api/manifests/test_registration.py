@@ -50,7 +50,7 @@ def test_a_failing_webhook_never_blocks_a_pod() -> None:
         assert entry["timeoutSeconds"] == 3
 
 
-def test_it_may_read_only_owners_and_namespaces() -> None:
+def test_the_webhook_may_read_only_owners_and_namespaces() -> None:
     assert {verb for rule in rules() for verb in rule["verbs"]} == {"get", "list", "watch"}
     granted = {(group, kind) for rule in rules() for group in rule["apiGroups"] for kind in rule["resources"]}
     assert granted == {(workload.group, workload.plural) for workload in OWNERS} | {("", "namespaces")}

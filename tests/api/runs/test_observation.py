@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics_api.disruptions import DisruptionCause, Evidence
+from mldiagnostics_api.lifecycle.program import PodProgram
 from mldiagnostics_api.lifecycle.startup import PodStartup
 from mldiagnostics_api.names import MLRunPhase
-from mldiagnostics_api.reports.reported_run import ReportedGoodput, ReportedHost, ReportedRun, RunKey
+from mldiagnostics_api.reports.reported_run import ReportedHost, ReportedRun, RunKey
 from mldiagnostics_api.runs.observation import RunObservation, cause_messages, observed
 from mldiagnostics_api.v1alpha1 import MLRunStatus, RunAttempt, RunStartUp
 
@@ -25,7 +26,7 @@ def evidence(cause: DisruptionCause, seconds: float, subject: str = "pod 'w-0'")
     return Evidence(cause=cause, time=at(seconds), subject=subject, detail="shows it")
 
 
-def reported(attempt: int = 0, *, changed: float | None = None, goodput: ReportedGoodput | None = None) -> ReportedRun:
+def reported(attempt: int = 0, *, changed: float | None = None) -> ReportedRun:
     host = ReportedHost(
         rank=0,
         slice=None,
@@ -41,7 +42,7 @@ def reported(attempt: int = 0, *, changed: float | None = None, goodput: Reporte
         received=at(0).timestamp(),
     )
     key = RunKey("ml", "a" * 64)
-    return ReportedRun(key=key, revision=1, first_received=0, last_received=0, hosts=[host], goodput=goodput)
+    return ReportedRun(key=key, revision=1, first_received=0, last_received=0, hosts=[host])
 
 
 PODS = [
@@ -72,24 +73,36 @@ def test_a_start_up_is_recorded_once_and_stays_after_its_pods() -> None:
     assert later == first
 
 
-def test_a_restart_is_recovered_by_its_first_step() -> None:
+def test_the_first_step_is_made_in_a_pod_of_the_attempt_after_its_containers_have_started() -> None:
     attempts = (RunAttempt(attempt=0, end_time=at(1000)), RunAttempt(attempt=1, start_time=at(1100)))
-    pods = [PodStartup(name="w-0", scheduled=at(1020), pulled=at(1030), started=at(1030))]
-    account = ReportedGoodput(
-        as_of=at(2000).timestamp(),
-        started=at(200).timestamp(),
-        elapsed=1800,
-        productive=1000,
-        unproductive={},
-        disruptions=1,
-        attempts=2,
-    )
+    pods = [PodStartup(name="w-0", uid="u", scheduled=at(1020), pulled=at(1030), started=at(1030))]
     seen = RunObservation(created=START, admitted=START, pods=pods, expected=1)
-    found = observed(status(*attempts), seen, reported(1, changed=1080, goodput=account), at(2000))
+
+    def first_step(changed: float, pod: str = "u") -> datetime | None:
+        other = replace(seen, pods=[replace(pods[0], uid=pod)])
+        start_up = the(observed(status(*attempts), other, reported(changed=changed), at(2000))).start_up
+        assert start_up
+        return start_up.first_step_time
+
+    assert first_step(1080) == at(1080)
+    assert first_step(1010) is None  # the process before, which had time to end
+    assert first_step(1080, pod="v") is None
+
+
+def test_a_restart_in_place_starts_up_from_the_end_before_it() -> None:
+    attempts = (
+        RunAttempt(attempt=0, end_time=at(100), reason="OOMKilled"),
+        RunAttempt(attempt=1, container_restarts=1, start_time=at(110)),
+    )
+    pods = [PodStartup(name="w-0", uid="u", scheduled=at(5), pulled=at(6), started=at(6))]
+    program = PodProgram(pod="w-0", uid="u", restarts=1, started=at(110), ended=at(100))
+    crash = [evidence(DisruptionCause.EXIT_CODE, 100), evidence(DisruptionCause.OUT_OF_MEMORY, 130)]
+    seen = RunObservation(created=START, admitted=START, pods=pods, expected=1, program=program, evidence=crash)
+    found = observed(status(*attempts), seen, reported(changed=125), at(140))
+    assert found.attempts
+    assert [each.cause for each in found.attempts] == ["ExitCode", None]  # the second crash is not of the first attempt
     assert found.goodput is not None
-    assert found.goodput.mttr_seconds == 80
-    assert found.goodput.mttf_seconds == 1720
-    assert found.goodput.ettr == 0.5  # of 2000 s since creation
+    assert found.goodput.start_up_seconds == {"queueing": 0, "scheduling": 0, "pull": 0, "startup": 25}
 
 
 def test_a_lost_node_replaces_the_exit_codes_that_showed_first() -> None:
@@ -186,13 +199,11 @@ def test_what_ended_an_attempt_is_not_the_cause_of_the_next_end() -> None:
 
 def test_the_steps_before_an_interruption_are_not_those_of_the_rest() -> None:
     held = RunAttempt(attempt=0, start_time=START, end_time=at(100), reason="Queued", cause="Preemption")
-    resumed = status(held, RunAttempt(attempt=0, start_time=at(200)))
-    found = observed(resumed, SEEN, reported(changed=90), at(300))
-    assert the(found).start_up
-    assert the(found).start_up.first_step_time is None
-    found = observed(resumed, SEEN, reported(changed=250), at(300))
-    assert found.goodput is not None
-    assert found.goodput.mttr_seconds == 150
+    resumed = status(held, RunAttempt(attempt=1, start_time=at(200)))
+    for changed, expected in ((90, None), (250, at(250))):
+        start_up = the(observed(resumed, SEEN, reported(changed=changed), at(300))).start_up
+        assert start_up
+        assert start_up.first_step_time == expected
 
 
 MOMENTS = st.none() | st.integers(-100, 900).map(at)

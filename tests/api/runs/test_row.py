@@ -46,13 +46,34 @@ def test_findings_mark_the_session_in_which_they_are() -> None:
 
 
 def test_the_directory_of_a_run_is_that_of_its_storage_or_of_a_capture_below_the_default_root() -> None:
-    def directory(spec: dict[str, Any], *captured: str) -> str:
+    def directory(spec: dict[str, Any], *captured: str, **status: str) -> str:
         sessions = [{"id": str(number), "directory": each} for number, each in enumerate(captured)]
         return run_row_of(
-            {"metadata": {}, "spec": {"runId": "r", **spec}, "status": {"profileSessions": sessions}}
+            {"metadata": {}, "spec": {"runId": "r", **spec}, "status": {"profileSessions": sessions, **status}}
         ).directory
 
     assert directory({"storageLocation": "gs://a/"}, "gs://b/r") == "gs://a/r"
     assert directory({}, "gs://b/r", "gs://elsewhere") == "gs://b/r"
     assert directory({}, "gs://one", "gs://two") == "gs://two"
     assert directory({}) == ""
+    assert directory({}, storageLocation="volume:///runs") == "volume:///runs/r"
+    assert directory({}, "gs://elsewhere", storageLocation="volume:///") == "volume:///r"
+    assert directory({}, "gs://of-the-program/r", storageLocation="volume:///") == "gs://of-the-program/r"
+    assert directory({"storageLocation": "gs://a"}, "gs://b/r", storageLocation="gs://a") == "gs://a/r"
+
+
+def test_the_name_of_a_run_is_that_of_people_of_its_program_or_of_its_workload() -> None:
+    def name(spec: dict[str, Any], **status: str) -> str:
+        return run_row_of({"metadata": {"name": "trainer-4f6c"}, "spec": spec, "status": status}).name
+
+    workload = {"workloadRef": {"name": "trainer"}}
+    assert name({"displayName": "best", **workload}, displayName="llama") == "best"
+    assert name(workload, displayName="llama") == "llama"
+    assert name(workload) == "trainer"
+    assert name({}) == "trainer-4f6c"
+
+
+def test_the_storage_of_a_program_is_shown_beside_that_of_the_operator() -> None:
+    status = {"storageLocation": "volume:///", "reportedStorage": "gs://theirs/profiles"}
+    row = run_row_of({"metadata": {}, "spec": {"runId": "r"}, "status": status})
+    assert (row.storage, row.reported_storage, row.directory) == ("volume:///", "gs://theirs/profiles", "volume:///r")

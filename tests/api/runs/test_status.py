@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import jsonschema
@@ -97,6 +98,29 @@ def test_attempts_that_fail_before_they_are_seen_to_run_are_counted() -> None:
     last = history(facts(STARTING), facts(replace(RUNNING, attempt=2)))[-1]
     seen = [(each.attempt, each.start_time is None, each.end_time is None) for each in last.attempts or ()]
     assert seen == [(0, True, False), (1, True, False), (2, False, True)]
+
+
+def test_the_name_is_that_of_people_of_the_program_or_of_the_workload() -> None:
+    named = report(name="llama", storage="gs://theirs/profiles")
+    first, reported, forgotten, ended = history(
+        facts(STARTING, storage="volume:///"),
+        facts(RUNNING, reported=named, storage="volume:///"),
+        facts(RUNNING, storage="gs://new"),
+        facts(DONE, storage="gs://new"),
+    )
+    assert [each.display_name for each in (first, reported, forgotten, ended)] == ["trainer", "llama", "llama", "llama"]
+    assert [each.storage_location for each in (first, reported, forgotten)] == ["volume:///", "volume:///", "gs://new"]
+    assert (first.reported_storage, reported.reported_storage) == (None, "gs://theirs/profiles")
+    assert ended.reported_storage == "gs://theirs/profiles"
+    later = fold(ended, facts(DONE, display_name="best", storage="gs://newest"), NOW + timedelta(seconds=60))
+    assert (later.display_name, later.storage_location) == ("best", "gs://new"), "files of an ended run do not move"
+
+
+def test_texts_of_programs_fit_and_hide_passwords() -> None:
+    [status] = history(facts(RUNNING, reported=report(name="n" * 300, storage="https://u:pw@h/" + "x" * 2000)))
+    assert len(status.display_name or "") == 253
+    assert len(status.reported_storage or "") == 1024
+    assert "pw" not in (status.reported_storage or "")
 
 
 def test_the_last_account_and_step_of_a_run_arrive_after_its_end() -> None:
@@ -199,9 +223,11 @@ def test_a_run_without_a_workload_is_lost_and_found_by_its_reports() -> None:
 def test_an_attempt_that_is_suspended_ends_and_goes_on_in_a_new_entry() -> None:
     statuses = history(facts(RUNNING), facts(QUEUED), facts(QUEUED), facts(STARTING), facts(RUNNING))
     numbers = [[(each.attempt, each.reason) for each in status.attempts or ()] for status in statuses]
-    assert numbers == [[(0, None)], [(0, "Queued")], [(0, "Queued")], *2 * [[(0, "Queued"), (0, None)]]]
+    assert numbers == [[(0, None)], [(0, "Queued")], [(0, "Queued")], *2 * [[(0, "Queued"), (1, None)]]]
     assert statuses[1].attempts == statuses[2].attempts
-    assert statuses[-1].attempt == 0
+    assert statuses[-1].attempt == 1
+    events = [event.reason for pair in pairwise(statuses) for event in events_between(*pair)]
+    assert events == ["Suspended", "Admitted"]
 
 
 def test_only_a_recent_heartbeat_is_not_worth_a_write() -> None:

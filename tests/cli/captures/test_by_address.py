@@ -74,12 +74,33 @@ def test_the_exit_code_says_how_many_hosts_were_captured(
     none = mldiag.run("capture", bad, "--duration", "10ms", "-o", "name")
     assert (none.code, none.out) == (FAILED, "")
     assert "1/1" in none.err
+    assert [each["session"] for each in mldiag.document("profiles", "list", "profiles")] == [document["session"]]
 
 
 def test_a_dry_run_contacts_nobody(mldiag: CommandLine, closed_port: int) -> None:
     [target] = mldiag.document("capture", f"127.0.0.1:{closed_port}", "--dry-run")
     assert target["port"] == closed_port
     assert not (mldiag.folder / "profiles").exists()
+    assert len(mldiag.document("capture", f"127.0.0.1:{closed_port}", "--dry-run", "--every", "1ms")) == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["--ranks 0", "--slices 0", "--node a", "--container a", "--limit 1", "-n a", "--context a", "--direct", "-s runs"],
+)
+def test_options_of_other_targets_are_refused(mldiag: CommandLine, options: str) -> None:
+    message = mldiag.failure("capture", "127.0.0.1:1", *options.split(), code=64)
+    assert ": not possible with addresses; leave it out; see 'mldiag capture --help'" in message
+
+
+def test_options_that_exclude_each_other_are_refused(mldiag: CommandLine) -> None:
+    assert "--detach: not possible with addresses" in mldiag.failure("capture", "a:1", "--detach", code=64)
+    selected = mldiag.failure("capture", "-l", "app=a", "--hosts-file", "hosts.txt", code=64)
+    assert "--selector: not possible with addresses" in selected
+    assert "--selector: not possible with VMs" in mldiag.failure(
+        "capture", "-l", "app=a", "--gce-vm", "a", "--zone", "z", code=64
+    )
+    assert "--zone: is that of VMs" in mldiag.failure("capture", "a:1", "--zone", "z", code=64)
 
 
 def test_invalid_hosts_are_errors_of_one_line(mldiag: CommandLine) -> None:

@@ -78,6 +78,11 @@ async def test_a_capture_is_followed_to_its_table_and_exit_code(
         }
         assert document["object"].startswith(f"{ml.name}/trainer-0-")
 
+        captures = len(await captures_of(ml))
+        dry = await run(mldiag, "pod/trainer-0", "--dry-run", "--every", "1ms", "-o", "json")
+        assert json.loads(dry.out)["reason"] == "DryRun", dry.err
+        assert len(await captures_of(ml)) == captures
+
         none = await run(mldiag, "jobset/none", "--wait", "-o", "name")
         assert none.code == 1, none
         assert "none" in none.err
@@ -236,5 +241,9 @@ async def test_pods_for_a_direct_capture_are_found_with_the_rights_of_the_user(
     assert ended.code == 0, ended.err
     assert [target["stem"] for target in json.loads(ended.out)] == ["trainer-0_0", "trainer-0_1"]
     assert "trainer-1  Skipped" in ended.err
+    assert [(target["host"], target["port"]) for target in json.loads(ended.out)] == [
+        ("trainer-0", 9999),
+        ("trainer-0", 10000),
+    ]
     missing = await run(mldiag, "pod/none", "--direct")
     assert "pod/none: not in namespace" in missing.err

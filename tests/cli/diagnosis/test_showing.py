@@ -43,6 +43,14 @@ def test_the_slow_host_is_named_with_its_phase_its_cost_and_the_next_step(mldiag
     assert any(line.startswith("          → ") for line in page)
 
 
+def test_a_session_in_a_bucket_is_diagnosed_like_one_on_disk(mldiag: CommandLine, bucket_url: str) -> None:
+    store = open_store(bucket_url)
+    put_run(store, "4f6c")
+    put_diagnosed_session(store, "4f6c", "slow", hosts=4, slow=2)
+    document = mldiag.document("diagnose", f"{bucket_url}/4f6c/slow")
+    assert [finding["code"] for finding in document["findings"]] == ["SlowHost"]
+
+
 def test_two_sessions_are_compared_unless_their_hosts_differ(mldiag: CommandLine, run: str) -> None:
     document = mldiag.document("diagnose", f"{run}/slower", "--against", f"{run}/slow")
     assert document["changeShare"] == pytest.approx(1)

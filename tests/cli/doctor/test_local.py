@@ -19,11 +19,11 @@ def test_a_directory_is_written_and_left_as_it_was(tmp_path: Path) -> None:
     assert (finding.state, list(tmp_path.iterdir())) == (State.FINE, [])
 
 
-def test_a_bucket_is_written_and_left_as_it_was(gcs_bucket: str) -> None:
-    finding = check_storage(f"gs://{gcs_bucket}/runs", is_given=True)
+def test_a_bucket_is_written_and_left_as_it_was(bucket_url: str) -> None:
+    finding = check_storage(bucket_url, is_given=True)
     assert finding.state is State.FINE, finding
-    assert list(open_store(f"gs://{gcs_bucket}").list()) == []
-    missing = check_storage("gs://no-such-bucket/runs", is_given=True)
+    assert list(open_store(bucket_url).list()) == []
+    missing = check_storage(f"{bucket_url.partition(':')[0]}://no-such-bucket/runs", is_given=True)
     assert (missing.state, "no-such-bucket" in missing.message, missing.remedy != "") == (State.BROKEN, True, True)
 
 

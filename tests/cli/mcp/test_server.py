@@ -9,8 +9,6 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from mcp.client.client import Client
-from mcp.client.stdio import StdioServerParameters
 from support.diagnosed_sessions import put_diagnosed_session
 from support.run_files import put_run
 from support.servers.profiler_process import profiler_process
@@ -18,6 +16,7 @@ from support.servers.profiler_process import profiler_process
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+    from mcp.client.client import Client
     from mldiagnostics.store import Store
     from support.programs.command_line import CommandLine
 
@@ -39,13 +38,21 @@ def run(store: Store) -> str:
     return RUN
 
 
+def client_of(server: Any) -> Client:
+    from mcp.client.client import Client  # a second that the other tests do not need
+
+    return Client(server)
+
+
 @asynccontextmanager
 async def agent(mldiag: CommandLine, *options: str) -> AsyncIterator[Client]:
     """A client whose server is a process of its own."""
+    from mcp.client.stdio import StdioServerParameters  # a second that the other tests do not need
+
     parameters = StdioServerParameters(
         command=str(mldiag.script), args=["mcp", *options], cwd=mldiag.folder, env=mldiag.environment()
     )
-    async with Client(parameters) as client:
+    async with client_of(parameters) as client:
         yield client
 
 
@@ -118,7 +125,7 @@ async def test_failures_are_messages_for_the_model(mldiag: CommandLine, run: str
 
 async def test_http_serves_this_machine_and_no_page_of_others(mldiag: CommandLine, run: str) -> None:
     with http_server(mldiag) as url:
-        async with Client(url) as client:
+        async with client_of(url) as client:
             [row] = await result_of(client, "list_runs")
             assert row["runId"] == run
         assert url.startswith("http://127.0.0.1:")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from mldiagnostics.store import open_store
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_kube.client.apiserver import path_to
 from support.cluster.definitions import install
+from support.cluster.grants import grant
 from support.programs.command_line import CommandLine
 from support.run_files import put_run
 
@@ -28,18 +31,19 @@ EVENTS = b"""{"job_name": "trainer", "job_start_time": 1795341600.0}
 {"job_name": "trainer", "step_count": 1, "step_start_time": 1795341620.0}
 {"job_name": "trainer", "job_end_time": 1795341630.0}
 """
+LIMIT_S = 60
 CAPTURE = {"source": "Capture", "capture": "try", "startTime": "2026-11-22T10:00:00Z"}
 
 
 @pytest.fixture
 async def mldiag(
-    api_server: ApiServer, admin: ApiClient, namespace: str, gcs_bucket: str, tmp_path: Path
+    api_server: ApiServer, admin: ApiClient, namespace: str, bucket_url: str, tmp_path: Path
 ) -> CommandLine:
     """The command line beside two MLRuns: one with its files in a bucket, one on the operator's volume."""
     await install(admin, RUNS)
     runs = path_to(*RUNS.gvr, namespace=namespace)
-    root = f"gs://{gcs_bucket}/runs"
-    elsewhere = {**CAPTURE, "id": "elsewhere", "directory": f"gs://{gcs_bucket}/other"}
+    root = bucket_url
+    elsewhere = {**CAPTURE, "id": "elsewhere", "directory": f"{bucket_url}-other"}
     here = {**CAPTURE, "id": "here", "directory": f"{root}/{RUN}"}
     there = {**CAPTURE, "id": "there", "directory": "volume:///ml/second"}
     for name, run_id, spec, sessions in (
@@ -55,20 +59,20 @@ async def mldiag(
     return CommandLine(tmp_path, env={"KUBECONFIG": str(tmp_path / "kubeconfig"), "ML_GOODPUT_CACHE_DIR": "cache"})
 
 
-def put_files(bucket: str) -> str:
+def put_files(root: str) -> str:
     """Write the files of the run; return its directory."""
-    store = open_store(f"gs://{bucket}/runs")
+    store = open_store(root)
     put_run(store, RUN, name="trainer")
     for host in ("host-0", "host-1"):
         store.put(f"{RUN}/plugins/profile/here/{host}.xplane.pb", b"trace")
     store.put(f"{RUN}/plugins/profile/here/capture.json", b'{"targets": [{"state": "Captured"}]}')
-    open_store(f"gs://{bucket}/other").put("plugins/profile/elsewhere/host-0.xplane.pb", b"other trace")
+    open_store(f"{root}-other").put("plugins/profile/elsewhere/host-0.xplane.pb", b"other trace")
     store.put(f"{RUN}/reported/records/a0-r0-00000000-00001.jsonl", EVENTS)
-    return f"gs://{bucket}/runs/{RUN}"
+    return f"{root}/{RUN}"
 
 
-def test_profiles_goodput_and_trace_of_a_run_by_its_name(mldiag: CommandLine, gcs_bucket: str) -> None:
-    directory = put_files(gcs_bucket)
+def test_profiles_goodput_and_trace_of_a_run_by_its_name(mldiag: CommandLine, bucket_url: str) -> None:
+    directory = put_files(bucket_url)
     rows = {row["session"]: row for row in mldiag.document("profiles", "list", "trainer")}
     [own] = mldiag.document("profiles", "list", directory)
     assert rows["here"] == own
@@ -95,15 +99,16 @@ ENDED = {"phase": "Failed", "reason": "WorkloadDeleted", "completionTime": "2026
 HELD = {"phase": "Pending", "reason": "Suspended", "attempts": [{"attempt": 0, "endTime": ENDED["completionTime"]}]}
 
 
+@pytest.mark.parametrize("bucket_url", ["gs"], indirect=True)
 @pytest.mark.parametrize("status", [ENDED, HELD], ids=["ended", "held back"])
 async def test_the_account_of_a_run_that_ended_or_is_held_back_ends_there(
-    mldiag: CommandLine, admin: ApiClient, namespace: str, gcs_bucket: str, status: dict[str, Any]
+    mldiag: CommandLine, admin: ApiClient, namespace: str, bucket_url: str, status: dict[str, Any]
 ) -> None:
     started = 1795341600.0  # 2026-11-22T10:00:00Z
     steps = [{"job_name": "trainer", "step_count": n, "step_start_time": started + n} for n in range(31)]
     events = [{"job_name": "trainer", "job_start_time": started}, *steps]  # killed: no end
     records = "".join(f"{json.dumps(event)}\n" for event in events).encode()
-    store = open_store(f"gs://{gcs_bucket}/runs")
+    store = open_store(bucket_url)
     store.put(f"{RUN}/reported/records/a0-r0-00000000-00001.jsonl", records)
     path = f"{path_to(*RUNS.gvr, namespace=namespace)}/trainer/status"
     [going_on] = mldiag.document("goodput", "trainer")
@@ -118,10 +123,24 @@ async def test_the_account_of_a_run_that_ended_or_is_held_back_ends_there(
     assert earlier["cumulative"]["elapsed_s"] == 40
 
 
-async def test_the_files_of_a_run_are_below_the_operators_default_root(
-    mldiag: CommandLine, admin: ApiClient, namespace: str, gcs_bucket: str
+@pytest.mark.parametrize("bucket_url", ["gs"], indirect=True)
+async def test_independent_processes_have_no_account_also_if_they_record_steps(
+    mldiag: CommandLine, admin: ApiClient, namespace: str, bucket_url: str
 ) -> None:
-    root = f"gs://{gcs_bucket}/default"
+    open_store(bucket_url).put(f"{RUN}/records/a0-r0-00000000-00001.jsonl", EVENTS)
+    for name in ("trainer", "second"):  # the files of the second one cannot be read
+        path = f"{path_to(*RUNS.gvr, namespace=namespace)}/{name}/status"
+        await admin.patch(path, {"status": {"independent": True}})
+        wanted = f"{name}: no rank leads its processes, such as those of a Deployment, so it has no account of goodput"
+        assert mldiag.failure("goodput", name).startswith(wanted)
+        assert mldiag.document("runs", "get", name)["independent"] is True
+
+
+@pytest.mark.parametrize("bucket_url", ["gs"], indirect=True)
+async def test_the_files_of_a_run_are_below_the_operators_default_root(
+    mldiag: CommandLine, admin: ApiClient, namespace: str, bucket_url: str
+) -> None:
+    root = f"{bucket_url}-default"
     open_store(root).put(f"{ON_VOLUME}/reported/records/a0-r0-00000000-00001.jsonl", EVENTS)
     policies = path_to("", "v1", "configmaps", namespace=namespace)
     labels = {"app.kubernetes.io/part-of": "mldiagnostics"}
@@ -135,6 +154,28 @@ async def test_the_files_of_a_run_are_below_the_operators_default_root(
     assert report["name"] == "second"
 
 
+@pytest.mark.parametrize("bucket_url", ["gs"], indirect=True)
+async def test_the_status_of_a_run_names_the_root_for_users_without_a_right_on_the_policy(
+    mldiag: CommandLine, admin: ApiClient, namespace: str, bucket_url: str
+) -> None:
+    root = f"{bucket_url}-default"
+    open_store(root).put(f"{ON_VOLUME}/reported/records/a0-r0-00000000-00001.jsonl", EVENTS)
+    path = f"{path_to(*RUNS.gvr, namespace=namespace)}/second/status"
+    await admin.patch(path, {"status": {"storageLocation": root}})
+    config = yaml.safe_load((mldiag.folder / "kubeconfig").read_text())
+    config["users"][0]["user"]["as"] = "jane"
+    (mldiag.folder / "kubeconfig").write_text(yaml.safe_dump(config))
+    await grant(admin, namespace, "jane", {"apiGroups": ["diagon.gke.io"], "resources": ["mlruns"], "verbs": ["*"]})
+    async with asyncio.timeout(LIMIT_S):
+        while (await asyncio.to_thread(mldiag.run, "runs", "list")).code:  # noqa: ASYNC110 - rights are new
+            await asyncio.sleep(0.2)
+    [report] = await asyncio.to_thread(mldiag.document, "goodput", "second")
+    assert report["name"] == f"{root}/{ON_VOLUME}/reported"
+    shown = await asyncio.to_thread(mldiag.document, "runs", "get", "second")
+    assert (shown["storageLocation"], shown["directory"]) == (root, f"{root}/{ON_VOLUME}")
+
+
+@pytest.mark.parametrize("bucket_url", ["gs"], indirect=True)
 def test_files_that_cannot_be_read_are_named_with_the_reason(mldiag: CommandLine) -> None:
     directory = "volume:///ml/second"
     session = f"{directory}/plugins/profile/there"

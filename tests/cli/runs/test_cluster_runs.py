@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -62,7 +63,7 @@ async def test_runs_of_a_cluster_are_the_same_rows_as_those_of_files(
         startTime="2026-11-22T10:00:00Z",
         lastHeartbeatTime="2026-11-22T10:30:00Z",
         progress={"step": 120, "stepTimeSeconds": 0.2},
-        goodput={"ratio": 0.934},
+        goodput={"ratio": 0.934, "asOfTime": "2026-11-22T10:29:30Z"},
         metrics={"loss": 0.5},
         aliases=["google-id"],
         configs={"user": {"lr": "0.1"}},
@@ -103,14 +104,19 @@ async def test_runs_of_a_cluster_are_the_same_rows_as_those_of_files(
             await find_run_object(cluster, "4f")
     page = "\n".join(mldiag.lines("runs", "get", "trainer", "--hosts"))
     assert mldiag.lines("runs", "get", "google-id", "-o", "name") == [FIRST]  # an alias
-    for text in ("JobSet", "93.40 %", "c-1", "trainer-0", "Lost", "2026-11-22 10:05:00 UTC", "42", "OutOfMemory: pod"):
+    for text in ("JobSet", "93.40 %", "c-1", "trainer-0", "Lost", "42", "OutOfMemory: pod"):
         assert text in page
+    assert re.search(r"2026-11-22 10:00:00 UTC +5 min ", page)
+    [goodput] = [line for line in page.splitlines() if line.startswith("goodput ")]
+    assert re.fullmatch(r"goodput +93\.40 %, as of 2026-11-22 10:29:30 UTC, .+ ago", goodput)
     for title in ("STEP-TIME", "LAST-SEEN", "SIZE"):  # nothing has them
         assert title not in page
     [first, second] = mldiag.document("runs", "get", "trainer")["attempts"]
     assert (first["cause"], first["causeMessage"]) == ("OutOfMemory", "pod 'trainer-0': OOMKilled")
     assert sum(first["startUpSeconds"].values()) == 42
     assert (second["cause"], second["startUpSeconds"]) == (None, None)
+    of_first = mldiag.document("runs", "get", "trainer")
+    assert (of_first["goodput"], of_first["goodputAsOfTime"]) == (0.934, "2026-11-22T10:29:30.000000Z")
     document = mldiag.document("runs", "get", "second")
     assert (document["directory"], document["phase"]) == (f"volume:///ml/{SECOND}", "Failed")
     assert mldiag.run("runs", "watch", "other").code == 1

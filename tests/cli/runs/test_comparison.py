@@ -34,6 +34,22 @@ def test_runs_are_compared_side_by_side(mldiag: CommandLine, store: Store) -> No
     assert len([line for line in shown if line.startswith("          9")]) == 2  # one scale
 
 
+def test_runs_that_do_not_fit_a_terminal_are_in_further_tables(mldiag: CommandLine, store: Store) -> None:
+    for number in range(5):
+        labels = {"hostname": f"host-{number}", "process_index": "0"}
+        put_run(store, f"{number}" * 12, name=f"sweep-of-learning-rates-{number}", created=1.0 + number)
+        record = Record("metric", 1.0, "host_cpu_utilization", value=50.0 + number, labels=labels)
+        put_records(store, f"{number}" * 12, "a0-r0-aaaaaaaa-00001", record)
+    shown = mldiag.in_terminal("runs", "compare", *(f"{n}" * 12 for n in range(5)), env={"COLUMNS": "80"})
+    assert max(map(len, shown.splitlines())) <= 80
+    tables = [table.splitlines() for table in shown.strip("\n").split("\n\n")]
+    assert [len(table) for table in tables] == [len(tables[0])] * len(tables)
+    titles = [f"sweep-of…rates-{number} {number * 8}" for number in "01234"]
+    assert " ".join(" ".join(table[0].split()) for table in tables) == " ".join(titles)
+    last = [value for table in tables for value in table[-1].removeprefix("last host_cpu_utilization").split()]
+    assert last == ["50", "51", "52", "53", "54"]
+
+
 def test_json_has_the_runs_of_a_group(mldiag: CommandLine, store: Store) -> None:
     two_runs(store)
     document = mldiag.document("runs", "compare", "--group", "sweep")
@@ -44,5 +60,5 @@ def test_json_has_the_runs_of_a_group(mldiag: CommandLine, store: Store) -> None
 
 def test_fewer_than_two_runs_are_an_error(mldiag: CommandLine, store: Store) -> None:
     two_runs(store)
-    assert mldiag.failure("runs", "compare", "abc").startswith("abc: 1 run in mldiagnostics to compare; give two")
+    assert mldiag.failure("runs", "compare", "abc", code=64).startswith("abc: give two runs or more to compare")
     assert "not recorded by rank 0" in mldiag.failure("runs", "compare", "abc", "def", "-m", "los")

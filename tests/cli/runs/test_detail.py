@@ -41,6 +41,15 @@ def test_a_run_is_shown_with_its_attempts_profiles_hosts_and_curves(mldiag: Comm
     assert any(line.startswith("          9 █") for line in shown)
 
 
+def test_a_narrow_terminal_shows_when_attempts_started_and_how_long_they_lasted(
+    mldiag: CommandLine, store: Store
+) -> None:
+    recorded_run(store)
+    shown = mldiag.in_terminal("runs", "get", "abc", env={"COLUMNS": "80", "NO_COLOR": "1"})
+    [first] = [line for line in shown.splitlines() if line.split()[:1] == ["0"]]
+    assert first.split()[1:6] == ["1970-01-01", "00:00:01", "UTC", "1", "s"]
+
+
 def test_json_has_all_of_a_run(mldiag: CommandLine, store: Store) -> None:
     recorded_run(store)
     document = mldiag.document("runs", "get", "abc", "--hosts", "-m", "loss")

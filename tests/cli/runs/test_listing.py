@@ -30,6 +30,14 @@ def test_every_format_has_the_same_runs(mldiag: CommandLine, store: Store) -> No
     assert wide.split()[-1] == "DIRECTORY"
 
 
+def test_a_narrow_terminal_leaves_columns_out_before_it_cuts_names(mldiag: CommandLine, store: Store) -> None:
+    put_run(store, "0123456789abcdef", name="sweep-7-learning-rate", phase="Failed", reason="WorkerExitCode")
+    heading, row = mldiag.in_terminal("runs", "list", env={"COLUMNS": "80", "NO_COLOR": "1"}).splitlines()
+    assert row.split()[0] == "sweep-7-learning-rate"
+    assert "Failed (WorkerExitCode)" in row
+    assert "ELAPSED" not in heading
+
+
 def test_filters_choose_runs(mldiag: CommandLine, store: Store) -> None:
     now = time.time()
     put_run(store, "a", name="train-1", created=now - 100, runGroup="sweep")

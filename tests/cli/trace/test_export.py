@@ -84,9 +84,9 @@ def test_logs_and_runs_share_a_trace_and_corrupt_lines_are_named(mldiag: Command
     (mldiag.folder / "a.log").write_text("torn [\n" + LINES)
     shown = mldiag.run("trace", "a.log", "trainer", "--severity", "ERROR")
     assert shown.code == 0, shown.err
-    assert shown.out.splitlines()[1].split()[0] == "a.trace.json.gz"
+    assert shown.out.splitlines()[1].split()[0] == "a.log.trace.json.gz"
     assert "a.log: parts that cannot be read: 1; the first: line 1 has no time" in shown.err
-    events, processes, _ = opened(mldiag.folder / "a.trace.json.gz")
+    events, processes, _ = opened(mldiag.folder / "a.log.trace.json.gz")
     assert "trainer: goodput" in processes.values()
     [error] = [each for each in events if processes[each["pid"]] == "a.log"]
     assert (error["name"], error["cat"]) == ("ERROR failed", "ERROR")

@@ -49,7 +49,7 @@ def answers(port: int, user_agent: str = "Mozilla/5.0") -> bool:
         return False
 
 
-def test_it_ends_with_success_while_only_probes_read_it() -> None:
+def test_an_idle_server_ends_with_success_while_only_probes_read_it() -> None:
     [port] = free_ports(1)
     with program(port, 0.5, sys.executable, "-c", SERVER) as process:
         while process.poll() is None:

@@ -75,6 +75,26 @@ def test_a_plain_vm_and_a_missing_one(mldiag: CommandLine, gcloud: dict[str, str
     assert gone.startswith("gone: no tunnel: (gcloud.compute.ssh) Could not fetch resource; check the name")
 
 
+def test_a_dry_run_shows_the_machines_and_opens_no_tunnel(mldiag: CommandLine, gcloud: dict[str, str]) -> None:
+    options = ["--zone", "z", "--dry-run", "-o", "json"]
+    vms = mldiag.run("capture", "--gce-vm", "vm", *options, env=gcloud)
+    assert [(each["host"], each["port"]) for each in json.loads(vms.out)] == [("vm", 9999)]
+    workers = mldiag.run("capture", "--tpu-vm", "slice-2", *options, env=gcloud)
+    assert [each["host"] for each in json.loads(workers.out)] == ["slice-2_0", "slice-2_1"]
+    [call] = [json.loads(line) for line in (mldiag.folder / "calls").read_text().splitlines()]
+    assert "describe" in call
+
+
+def test_outcomes_name_the_machine_and_not_its_tunnel(mldiag: CommandLine, gcloud: dict[str, str]) -> None:
+    with profiler_process() as server:
+        options = ["--zone", "z", "-d", "10ms", "-p", str(server.port), "-o", "json"]
+        ended = mldiag.run("capture", "--gce-vm", "vm", *options, env=gcloud)
+    assert ended.code == 0, ended.err
+    [target] = json.loads(ended.out)["targets"]
+    assert (target["host"], target["port"], target["stem"]) == ("vm", server.port, "vm")
+    assert f"1/1 vm:{server.port}  Captured" in ended.err
+
+
 def test_misspelt_flags_are_errors_and_the_script_is_the_same_program(mldiag: CommandLine) -> None:
     script = type(mldiag)(mldiag.folder, mldiag.script.with_name("mldiag-xprofiler"))
     message = script.failure("capture", *["-l", "x", "-z", "z", "-n", "a", "-f", "jax", "--durations", "5"], code=64)

@@ -70,7 +70,7 @@ async def until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_it_waits_for_a_certificate_reloads_it_and_ignores_bad_ones(
+async def test_a_mounted_certificate_is_awaited_and_reloaded_and_ignores_bad_ones(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)

@@ -40,7 +40,7 @@ def test_handshakes_fail_until_a_certificate_is_loaded_and_then_use_the_newest()
     assert serving.expires == FIRST.ends
 
 
-def test_it_is_ready_until_its_certificate_expires() -> None:
+def test_a_serving_certificate_is_ready_until_it_expires() -> None:
     now = NOW
     serving = ServingCertificate(lambda: now)
     serving.load(*texts(FIRST))

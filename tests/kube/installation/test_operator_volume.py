@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_kube.client.apiserver import Unavailable
+from mldiagnostics_kube.client.apiserver import ClusterError, Unavailable
 from mldiagnostics_kube.client.failures import ClusterFailure
 from mldiagnostics_kube.client.pod_exec import PodContainer, ProgramFailed, run_in_container
-from mldiagnostics_kube.installation.operator_volume import copy_from_volume, extract
+from mldiagnostics_kube.installation.operator_volume import copy_from_volume, extract, operator_containers
 from support.cluster.volume_pods import Kubelet, serving
 
 if TYPE_CHECKING:
@@ -109,6 +109,15 @@ async def test_failures_say_what_to_do(cluster: ApiClient, kubelet: Kubelet) -> 
     kubelet.pods = []
     with pytest.raises(ConfigurationError, match=r"no pod of the operator runs in cluster 'lab'; `mldiag doctor` che"):
         await copy(f"volume:///{SESSION}")
+
+
+async def test_a_user_who_may_not_list_pods_sees_none_of_the_operator(cluster: ApiClient, kubelet: Kubelet) -> None:
+    assert [each.pod for each in await operator_containers(cluster)] == ["first", "second"]
+    kubelet.hidden = True
+    assert await operator_containers(cluster) == []
+    with pytest.raises(ClusterError) as refused:  # a copy says who may not do what
+        await copied(cluster, f"volume:///{SESSION}")
+    assert refused.value.status == 403
 
 
 @pytest.mark.parametrize("name", ["../outside", "/outside", "a/../../outside"])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,8 @@ import pytest
 from aiohttp import web
 from cluster.certificates import make_certificates
 from mldiagnostics_kube.serving.bounded_server import BoundedServer, Bounds
-from mldiagnostics_kube.serving.connections import HEAD_LINE_BYTES, HEAD_LINES, ConnectionTimes
+from mldiagnostics_kube.serving.connection import ConnectionTimes
+from mldiagnostics_kube.serving.connections import HEAD_LINE_BYTES, HEAD_LINES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 DEADLINE_S = 60.0
 LARGE = 2**20
 SMALL = 2**10
+BURST = 8
+"""Handshakes at a time."""
 
 
 class Client:
@@ -194,6 +197,35 @@ async def test_an_address_that_connects_too_fast_costs_no_handshakes_and_others_
             await connecting_for_ever(it, "127.0.0.2")
         assert "TooFast" in it.closed
         assert await answered(await it.client()) == 200
+
+
+async def test_handshakes_have_a_rate_and_requests_of_open_connections_do_not_wait(
+    contexts: tuple[ssl.SSLContext, ssl.SSLContext],
+) -> None:
+    times = ConnectionTimes(first_request_s=1.0)
+    async with served(contexts[0], tls=contexts[1], handshakes_per_second=0.01, connections=64, times=times) as it:
+        for _ in range(BURST - 1):
+            assert await answered(await it.client("127.0.0.2")) == 200
+        known = await it.client()
+        assert await answered(known) == 200
+        flood = [await asyncio.open_connection("127.0.0.1", it.port, local_addr=("127.0.0.3", 0)) for _ in range(4)]
+        assert await answered(known) == 200
+        for reader, writer in flood:  # closed late, without a handshake
+            writer.write(client_hello(contexts[1]))
+            async with asyncio.timeout(DEADLINE_S):
+                with suppress(ConnectionError):
+                    assert await reader.read() == b""
+            writer.transport.abort()
+        assert set(it.closed) == {"TimedOut"}
+        assert await answered(known) == 200
+
+
+def client_hello(tls: ssl.SSLContext) -> bytes:
+    """Return the first message of a handshake; the answer to it costs the server most of the work."""
+    outgoing = ssl.MemoryBIO()
+    with pytest.raises(ssl.SSLWantReadError):
+        tls.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="127.0.0.1").do_handshake()
+    return outgoing.read()
 
 
 async def connecting_for_ever(it: Served, address: str) -> None:

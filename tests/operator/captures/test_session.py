@@ -12,23 +12,18 @@ from mldiagnostics_operator.captures.session import Session, SessionTaken
 from mldiagnostics_operator.storage import Storage
 from support.cluster.builders import connection, parsed
 from support.cluster.plans import captured, plan, target
-from support.servers.emulator import running_emulator
+from support.servers.buckets import BUCKETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 
-@pytest.fixture(params=["volume:///shared", "gs://shared/x"])
-def location(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Location]:
-    chosen = Location.parse(request.param)
-    if not chosen.bucket:
-        yield chosen
-        return
-    with running_emulator() as emulator:
-        emulator.make_bucket(chosen.bucket)
-        monkeypatch.setenv("STORAGE_EMULATOR_HOST", emulator.url)
-        yield chosen
+@pytest.fixture(params=["volume", *BUCKETS])
+def location(request: pytest.FixtureRequest) -> Location:
+    if request.param == "volume":
+        return Location.parse("volume:///shared")
+    return Location.parse(f"{request.param}://{request.getfixturevalue(BUCKETS[request.param])}/x")
 
 
 @pytest.fixture

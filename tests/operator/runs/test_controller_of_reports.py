@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.apiserver
 
 Object = dict[str, Any]
+unix_s = time.time
 
 
 async def until(cluster: ApiClient, namespace: str, holds: Callable[[dict[str, Object]], Any]) -> dict[str, Object]:
@@ -131,6 +133,10 @@ async def test_reports_reach_the_object_of_their_run(
             [(reported, other)] = statuses.items()
             assert reported.startswith("r-")
             assert (other["runId"], other["phase"], other["hosts"]["summary"]) == ("my-experiment", "Active", "1/2")
+            with monkeypatch.context() as machine:
+                machine.setattr(time, "time", lambda: unix_s() - 3600)  # a step of an hour back refuses nobody
+                for _ in range(3):
+                    assert (await inside.report()).status == 200
             await outside.report(phase="Completed", worldSize=2)
             await until(cluster, namespace, lambda found: found[reported]["phase"] == "Completed" if found else False)
             sent = await inside.report(progress={"step": 1300})

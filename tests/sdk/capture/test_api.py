@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 from mldiagnostics.capture import CaptureReport, Reason, TargetState, capture
 from mldiagnostics.errors import ConfigurationError, StoreError
+from mldiagnostics.store import open_store
 from support.servers.profiler_process import profiler_process
 from support.servers.profiler_servers import FakeProfiler
 
@@ -124,7 +125,14 @@ async def test_a_failed_host_is_an_outcome_in_order(two: list[FakeProfiler], tmp
     assert report.skew_ms is None
 
 
-async def test_it_works_inside_a_running_event_loop(tmp_path: Path) -> None:
+async def test_traces_of_all_hosts_go_to_a_bucket(two: list[FakeProfiler], bucket_url: str) -> None:
+    report = await asyncio.to_thread(capture, addresses(two), storage=bucket_url, duration_ms=50, session="far")
+    assert [outcome.state for outcome in report.outcomes] == [TargetState.CAPTURED] * 2
+    stored = [entry.key for entry in open_store(bucket_url).list("plugins/profile/far")]
+    assert [sum(key.endswith(name) for key in stored) for name in (".xplane.pb", "capture.json")] == [2, 1]
+
+
+async def test_a_capture_works_inside_a_running_event_loop(tmp_path: Path) -> None:
     with profiler_process() as server:
         report = capture([f"127.0.0.1:{server.port}"], storage=str(tmp_path), duration_ms=50)
     assert [outcome.state for outcome in report.outcomes] == [TargetState.CAPTURED]

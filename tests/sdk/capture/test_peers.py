@@ -7,11 +7,12 @@ import itertools
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import grpc.aio
 import pytest
 from mldiagnostics.capture import (
     CaptureReport,
@@ -26,6 +27,9 @@ from mldiagnostics.capture import (
     capture,
     run,
 )
+from mldiagnostics.capture.messages import decode_response
+from mldiagnostics.capture.trace import summarize
+from mldiagnostics.capture.wire import integer, message
 from mldiagnostics.layout import trace_key
 from mldiagnostics.store import open_store
 from support.programs import environments
@@ -125,6 +129,30 @@ async def test_a_second_capture_waits_for_the_first(two_hosts: list[Training], t
     assert [outcome.state for outcome in first + second] == [TargetState.CAPTURED] * 2
     earlier, later = sorted(first + second, key=lambda outcome: outcome.start_ns or 0)
     assert (later.start_ns or 0) > (earlier.stop_ns or 0)
+
+
+async def test_a_capture_takes_no_events_of_a_continuous_recording(two_hosts: list[Training], tmp_path: Path) -> None:
+    host = two_hosts[0]
+    async with grpc.aio.insecure_channel(host.address, options=[("grpc.max_receive_message_length", -1)]) as channel:
+
+        def called(method: str, request: bytes = b"") -> Awaitable[bytes]:
+            return channel.unary_unary(f"/tensorflow.ProfilerService/{method}")(request)
+
+        tracing = message(4, integer(2, 2) + integer(5, 1))
+        await called("StartContinuousProfiling", tracing)
+        try:
+            await asyncio.to_thread(host.wait_for_step, host.steps() + 10)
+            before_ns = time.time_ns()
+            (outcome,) = await outcomes_of(host, Options("now", duration_ms=1, deadline_s=2), tmp_path)
+            trace = decode_response(memoryview(await called("GetSnapshot"))).trace
+        finally:
+            await called("StopContinuousProfiling")
+    assert (outcome.state, outcome.reason) == (TargetState.FAILED, Reason.BUSY)
+    assert trace is not None
+    summary = summarize(trace)
+    assert summary.has_events
+    assert summary.start_ns is not None
+    assert summary.start_ns < before_ns
 
 
 async def until_held(host: Training, storage: Path) -> None:

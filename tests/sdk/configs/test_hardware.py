@@ -11,21 +11,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.configs.hardware import UNKNOWN, hardware, is_known
+from support.programs import environments
 
+SDK = Path(__file__).parents[3] / "sdk/src"
 PEERS_KEYS = {"device_type", "num_slices", "devices_per_slice", "accelerator_type"}
 
 
-def run_program(program: str, folder: Path) -> Any:
+def run_program(program: str, folder: Path, *, python: Path = Path(sys.executable)) -> Any:
     done = subprocess.run(
-        [sys.executable, "-c", f"import json\nfrom mldiagnostics.configs.hardware import hardware\n{program}"],
-        env={**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=4"},
+        [python, "-c", f"import json\nfrom mldiagnostics.configs.hardware import hardware\n{program}"],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(SDK),
+            "CUDA_VISIBLE_DEVICES": "",
+            "JAX_PLATFORMS": "cpu",
+            "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
+        },
         cwd=folder,
         capture_output=True,
         text=True,
         timeout=120,
         check=True,
     )
-    return json.loads(done.stdout)
+    return json.loads(done.stdout.splitlines()[-1])  # other lines are those of a library
 
 
 def test_a_tpu_host_is_described_by_its_environment(tmp_path: Path) -> None:
@@ -65,6 +73,27 @@ print(json.dumps([before, initialized, hardware()]))
     expected = {"device_type": "cpu", "accelerator_type": "cpu", "num_slices": "1", "devices_per_slice": "4"}
     assert after.items() >= {**expected, "device_count": "4", "devices_per_host": "4", "host_count": "1"}.items()
     assert is_known(after)
+
+
+@pytest.mark.peers
+def test_torch_without_accelerators_has_the_cpu(tmp_path: Path) -> None:
+    try:
+        python = environments.interpreter("torch")
+    except environments.Unavailable as error:
+        pytest.skip(f"no environment torch: {error}")
+    alone, together = run_program(
+        """
+import torch
+alone = hardware()
+torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+print(json.dumps([alone, hardware()]))
+""",
+        tmp_path,
+        python=python,
+    )
+    assert alone.items() >= {"device_type": "cpu", "accelerator_type": "cpu", "devices_per_slice": UNKNOWN}.items()
+    assert together.items() >= {"device_type": "cpu", "num_slices": "1", "devices_per_slice": "1"}.items()
+    assert is_known(together)
 
 
 def test_a_module_that_only_has_the_name_of_a_framework_is_passed_over(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_invalid_arguments_are_reported(capsys: pytest.CaptureFixture[str], log:
     assert "no log: give the path or URL of a log, or --job" in complaint(capsys, status=2)
 
 
-def test_its_help_names_the_command_line_for_more(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_of_load_reports_names_the_command_line_for_more(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
     assert "mldiag goodput" in capsys.readouterr().out
@@ -236,7 +236,7 @@ def program(
     )
 
 
-def test_it_runs_as_a_program(log: Path, now: str) -> None:
+def test_load_reports_runs_as_a_program(log: Path, now: str) -> None:
     out, err = program(str(log), "--now", now).communicate(timeout=60)
     assert b"goodput" in out
     assert err == b""
@@ -250,7 +250,7 @@ def test_a_reader_may_leave(log: Path, now: str) -> None:
         assert process.stderr.read() == b""
 
 
-def test_it_writes_what_a_terminal_can_show(log: Path, now: str, tmp_path: Path) -> None:
+def test_load_reports_writes_only_characters_of_the_terminal(log: Path, now: str, tmp_path: Path) -> None:
     named = tmp_path / "größe.jsonl"
     named.write_bytes(log.read_bytes())
     out, err = program(str(named), "--now", now, encoding="ascii").communicate(timeout=60)

@@ -105,7 +105,7 @@ def worker(monitor: GoodputMonitor) -> int:
 
 
 @pytest.mark.parametrize(("kind", "names"), [(GoodputMonitor, PEER), (ElasticGoodputMonitor, PEER_ELASTIC)])
-def test_it_has_the_peers_parameters(kind: type[GoodputMonitor], names: list[str]) -> None:
+def test_a_monitor_has_the_peers_parameters(kind: type[GoodputMonitor], names: list[str]) -> None:
     parameters = inspect.signature(kind).parameters.values()
     assert [each.name for each in parameters if each.kind is not each.KEYWORD_ONLY] == names
     assert {each.name for each in parameters if each.kind is each.KEYWORD_ONLY} == {"log", "exports"}
@@ -114,7 +114,7 @@ def test_it_has_the_peers_parameters(kind: type[GoodputMonitor], names: list[str
     assert defaults["monitoring_enabled"] is False
 
 
-def test_it_uploads_while_the_job_runs_and_a_last_time_when_it_stops(
+def test_a_monitor_uploads_while_the_job_runs_and_a_last_time_when_it_stops(
     recorder: GoodputRecorder, monitored: Callable[..., GoodputMonitor], tmp_path: Path
 ) -> None:
     monitor = monitored(include_badput_breakdown=True, include_step_deviation=True, step_deviation_interval_seconds=0.1)
@@ -152,12 +152,12 @@ def test_a_step_is_exported_once_also_by_the_next_process(
 
 
 def test_a_step_is_exported_once_also_by_the_next_machine_with_a_bucket(
-    gcs_bucket: str, monitored: Callable[..., GoodputMonitor], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    bucket_url: str, monitored: Callable[..., GoodputMonitor], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     points: list[tuple[str, int]] = []
     for machine, steps in (("one", range(8)), ("two", range(8, 12))):
         monkeypatch.setenv("ML_GOODPUT_CACHE_DIR", str(tmp_path / machine))
-        recorder = GoodputRecorder("job", "goodput_job", logging_enabled=True, log=f"gs://{gcs_bucket}/log")
+        recorder = GoodputRecorder("job", "goodput_job", logging_enabled=True, log=f"{bucket_url}/log")
         if machine == "one":
             recorder.record_job_start_time()
         for step in steps:
@@ -166,12 +166,12 @@ def test_a_step_is_exported_once_also_by_the_next_machine_with_a_bucket(
         monitor = monitored(
             NEVER_S,
             include_step_deviation=True,
-            tensorboard_dir=f"gs://{gcs_bucket}/tb",
-            log=f"gs://{gcs_bucket}/log",
+            tensorboard_dir=f"{bucket_url}/tb",
+            log=f"{bucket_url}/log",
         )
         monitor.start_step_deviation_uploader()
         monitor.stop_step_deviation_uploader()
-        fetched = fetch(f"gs://{gcs_bucket}/tb", tmp_path / f"tb of {machine}")
+        fetched = fetch(f"{bucket_url}/tb", tmp_path / f"tb of {machine}")
         points += [(machine, step) for step, _ in curves(fetched)["step_deviation"][len(points) :]]
     assert points == [*[("one", step) for step in range(7)], *[("two", step) for step in range(7, 11)]]
 
@@ -237,7 +237,9 @@ def test_slices_of_an_elastic_job_and_a_window_by_its_older_name(monitored: Call
         )
         monitor.start_goodput_uploader()
         monitor.start_goodput_interval_uploader(1000)
+        monitor.start_rolling_window_goodput_uploader([60])
         monitor.stop_goodput_uploader()
+        monitor.stop_rolling_window_goodput_uploader()
         monitor.stop_goodput_interval_uploader()
         points = {
             (each.name.rpartition("/")[2], each.labels.get("rolling_window_size")): each for each in server.written
@@ -245,6 +247,7 @@ def test_slices_of_an_elastic_job_and_a_window_by_its_older_name(monitored: Call
     recorder.close()
     assert points["stepping_slice_efficiency", "0"].value == pytest.approx(0.25)
     assert points["available_slice_efficiency", "1000"].value == pytest.approx(0.75)
+    assert {window for name, window in points if name == "interval_goodput"} == {"60", "1000"}
     assert points["interval_goodput", "1000"].value == pytest.approx(100.0)
 
 

@@ -6,13 +6,17 @@ import json
 import subprocess
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.goodput.options import exclusions, interval, moment, positive, window
-from support.programs.interpreters import oldest_and_newest
+from support.programs.interpreters import python_of
+
+if TYPE_CHECKING:
+    from support.programs.interpreters import Age
 
 TEN = 1_795_255_200_000_000  # 2026-11-21T10:00:00Z
 
@@ -31,12 +35,13 @@ def test_a_moment_is_read_from_each_form(text: str) -> None:
     assert moment(text) == TEN
 
 
-@pytest.mark.parametrize("python", oldest_and_newest().values(), ids=oldest_and_newest().keys())
-def test_fractions_of_a_second_are_read_by_every_python(python: Path) -> None:
+@pytest.mark.parametrize("age", ["oldest", "newest"])
+def test_fractions_of_a_second_are_read_by_every_python(age: Age) -> None:
     program = "from mldiagnostics.goodput.options import moment; print(*map(moment, __import__('sys').argv[1:]))"
     texts = ["2026-11-21T10:00:00.5Z", "2026-11-21T10:00:00.123456789Z", "2026-11-21T10:00:00.000000+00:00"]
     source = str(Path(__file__).parents[3] / "sdk/src")
-    ended = subprocess.run([python, "-c", program, *texts], env={"PYTHONPATH": source}, capture_output=True, check=True)
+    command = [python_of(age), "-c", program, *texts]
+    ended = subprocess.run(command, env={"PYTHONPATH": source}, capture_output=True, check=True)
     assert [int(each) - TEN for each in ended.stdout.split()] == [500_000, 123_456, 0]
 
 

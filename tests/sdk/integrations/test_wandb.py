@@ -75,11 +75,11 @@ def test_steps_below_those_of_the_program_are_dropped(tmp_path: Path) -> None:
     assert [value for _, value in example.series("loss")] == [0.5, 0.25]
 
 
-def test_without_a_wandb_run_it_is_rejected_with_an_action() -> None:
+def test_a_wandb_sink_without_a_wandb_run_is_rejected_with_an_action() -> None:
     with pytest.raises(ConfigurationError, match=r"call wandb\.init\(\) before"):
         sink_maker("wandb:")
 
 
-def test_it_has_no_address() -> None:
+def test_the_wandb_sink_has_no_address() -> None:
     with pytest.raises(ConfigurationError, match=r"write wandb:$"):
         sink_maker("wandb:project")

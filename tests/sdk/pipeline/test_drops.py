@@ -35,6 +35,13 @@ def test_news_add_up_to_the_totals(rounds: list[list[tuple[Reason, int, str]]]) 
     assert returned == drops.totals()
 
 
+def test_the_subject_of_a_warning_has_single_blanks() -> None:
+    drops = Drops()
+    drops.count("bad-value")
+    drops.count("refused", sink="jsonl")
+    assert [new.subject for new in drops.take_new()] == ["dropped bad-value", "dropped jsonl refused"]
+
+
 def test_threads_count_together() -> None:
     drops = Drops()
     threads = [threading.Thread(target=lambda: [drops.count("bad-value") for _ in range(1000)]) for _ in range(8)]

@@ -1,4 +1,4 @@
-"""A fork waits until no thread of ours is half way through an import, and not for ever."""
+"""A fork waits until no thread of ours is half way through an import or the start of TLS, and not for ever."""
 
 from __future__ import annotations
 
@@ -41,6 +41,32 @@ def test_a_child_can_import_what_our_thread_was_loading(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
     assert result.stdout == "7\n"
+
+
+TLS = """
+import os, ssl, sys, threading
+import mldiagnostics.pipeline.recorder
+
+begins = threading.Event()
+def connect():
+    begins.set()
+    ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+threading.Thread(target=connect, name='mldiagnostics-test', daemon=True).start()
+begins.wait()
+child = os.fork()
+if not child:
+    __import__('signal').alarm(30)
+    ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    os._exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_child_can_use_the_tls_that_our_thread_was_initialising(tmp_path: Path) -> None:
+    for _ in range(5):  # the fork meets the thread in one of two
+        command = [sys.executable, "-c", TLS]
+        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+        assert result.stdout == "7\n"
 
 
 def test_patience_has_an_end(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from mldiagnostics.capture import TargetState, capture
 from mldiagnostics.profiling.ports import is_free
 from support.programs import environments
 from support.programs.jax_programs import end_of, run_program, start_program
+from support.programs.processes import eventually
 
 if TYPE_CHECKING:
     from mldiagnostics.capture import CaptureReport
@@ -61,6 +62,36 @@ def test_a_run_serves_publishes_its_port_and_initialises_no_backend(tmp_path: Pa
     assert (section["port"], section["server"]) == (port, "jax")
     assert ended.states("on-demand") == ["listening"]
     assert is_free(port)
+
+
+DAEMON = """
+import os, sys, threading
+from mldiagnostics.run import machinelearning_run
+run = machinelearning_run("demo", storage=sys.argv[1], on_demand_xprof=True, log_system_metrics=False)
+if os.fork():
+    os._exit(0)
+os.setsid()
+if os.fork():
+    os._exit(0)
+run.step(0)
+import jax.numpy as jnp
+waiting = threading.Thread(target=sys.stdin.read)
+waiting.start()
+while waiting.is_alive():
+    jnp.ones((64, 64)).sum().block_until_ready()
+"""
+
+
+def test_a_daemon_serves_the_port_of_its_run(tmp_path: Path) -> None:
+    port, runs = free_port(), tmp_path / "runs"
+    with start_program(DAEMON, runs, prelude="", MLDIAG_PROFILER_PORT=str(port)) as process:
+        eventually(lambda: "profiler" in "".join(file.read_text() for file in runs.rglob("run.json")))
+        (outcome,) = capture([f"127.0.0.1:{port}"], duration_ms=500, storage=str(tmp_path / "captures")).outcomes
+        ended = end_of(process, runs)
+    assert outcome.state is TargetState.CAPTURED, outcome.message
+    assert "forkedFrom" in manifest(runs)
+    assert published(runs)["port"] == port
+    assert ended.phase() == "Completed", ended.log
 
 
 def test_a_taken_port_is_logged_with_its_process(tmp_path: Path) -> None:

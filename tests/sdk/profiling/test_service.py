@@ -100,7 +100,7 @@ def duration_ns(outcome: Outcome) -> int:
     return outcome.stop_ns - outcome.start_ns
 
 
-def test_it_is_captured_like_jaxs_server(service: ProfilerService, tmp_path: Path) -> None:
+def test_the_profiler_service_is_captured_like_jaxs_server(service: ProfilerService, tmp_path: Path) -> None:
     report = capture(
         [f"127.0.0.1:{service.port}", f"localhost:{service.port}"][:1], duration_ms=50, storage=str(tmp_path)
     )
@@ -110,7 +110,7 @@ def test_it_is_captured_like_jaxs_server(service: ProfilerService, tmp_path: Pat
     assert Path(outcome.file or "").parent == tmp_path / "plugins/profile" / report.session
 
 
-async def test_it_starts_at_the_requested_time(service: ProfilerService, tmp_path: Path) -> None:
+async def test_a_profile_of_the_service_starts_at_the_requested_time(service: ProfilerService, tmp_path: Path) -> None:
     start_ns = time.time_ns() + 500_000_000
     outcome = await outcome_of(service, tmp_path, Options("s", 10, PATIENCE_S, start_ns=start_ns))
     assert outcome.start_ns

@@ -33,8 +33,8 @@ def test_xprofs_own_files_do_not_count_as_traces(tmp_path: Path) -> None:
     assert Path(store_trace(str(tmp_path), "s", "h1", b"1")).parent == first.parent
 
 
-def test_a_bucket_works_the_same(gcs_bucket: str) -> None:
-    directory = f"gs://{gcs_bucket}/runs/r1"
+def test_a_bucket_works_the_same(bucket_url: str) -> None:
+    directory = f"{bucket_url}/r1"
     places = [store_trace(directory, "s", "host", data) for data in (b"first", b"second")]
     assert places == [f"{directory}/plugins/profile/{name}/host.xplane.pb" for name in ("s", "s-2")]
     with open_store(directory).open("plugins/profile/s-2/host.xplane.pb") as stored:

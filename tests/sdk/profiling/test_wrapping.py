@@ -63,7 +63,7 @@ async def async_generator(x: int) -> AsyncGenerator[int, int]:
 
 
 @pytest.mark.parametrize("function", [plain, generator, coroutine, async_generator])
-def test_it_keeps_its_name_docstring_kind_and_signature(function: Any, blocks: Blocks) -> None:
+def test_a_wrapped_function_keeps_its_name_docstring_kind_and_signature(function: Any, blocks: Blocks) -> None:
     wrapped = wrap(function, blocks)
     for same in (
         lambda f: f.__name__,

@@ -322,12 +322,11 @@ def test_a_program_without_a_framework_logs_a_warning(tmp_path: Path) -> None:
     assert "import one before profiling" in done.stderr
 
 
-def test_a_run_in_a_bucket_stores_its_profiles_there(tmp_path: Path, gcs_bucket: str) -> None:
-    storage = f"gs://{gcs_bucket}/runs"
-    ended = run_program("begin(); x = xprof(); x.start(); step('in bucket'); x.stop()", storage)
+def test_a_run_in_a_bucket_stores_its_profiles_there(tmp_path: Path, bucket_url: str) -> None:
+    ended = run_program("begin(); x = xprof(); x.start(); step('in bucket'); x.stop()", bucket_url)
     assert ended.returncode == 0, ended.log
     assert ended.states("a0-n1") == ["recording", "stored"], ended.log
-    store = open_store(storage)
+    store = open_store(bucket_url)
     (key,) = [entry.key for entry in store.list() if is_trace(entry.key)]
     trace = tmp_path / "host.xplane.pb"
     with store.open(key) as file:

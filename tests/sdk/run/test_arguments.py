@@ -41,7 +41,7 @@ ODD = st.one_of(
     st.binary(),
     st.lists(st.one_of(st.text(), st.integers())),
     st.dictionaries(st.text(), st.integers()),
-    st.sampled_from([object(), Unprintable(), Theirs.MAXTEXT, Framework.JAX, print, int, {"mode": 3}, "s3://x"]),
+    st.sampled_from([object(), Unprintable(), Theirs.MAXTEXT, Framework.JAX, print, int, {"mode": 3}, "ftp://x"]),
 )
 
 
@@ -142,7 +142,7 @@ def test_the_nearest_setting_of_storage_wins() -> None:
     assert read({"name": "x", "gcs_path": "gs://path", "storage": Path("/data")}, env)[0].storage == "/data"
 
 
-@pytest.mark.parametrize("place", [{"storage": "s3://b"}, {"gcs_path": "https://x"}])
+@pytest.mark.parametrize("place", [{"storage": "ftp://b"}, {"gcs_path": "https://x"}])
 def test_an_unsupported_storage_is_reported(place: dict[str, str]) -> None:
     arguments, problems = read({"name": "job", **place})
     assert arguments.storage == ""

@@ -46,7 +46,7 @@ def change(target: dict[str, Any], how: str, key: str, value: Any) -> None:
 
 
 @given(st.dictionaries(KEYS, TREES), CHANGES)
-def test_it_is_a_dictionary_and_no_change_is_missed(
+def test_a_configuration_is_a_dictionary_and_no_change_is_missed(
     values: dict[str, Any], changes: list[tuple[str, str, Any]]
 ) -> None:
     changes: list[Any] = []

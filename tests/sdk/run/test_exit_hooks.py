@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics.runs import list_runs, ranks_of, read_records
+from mldiagnostics.runs import attempt_rows, list_runs, ranks_of, read_records
 from support.programs import environments
 from support.programs.processes import eventually
 
@@ -61,7 +61,7 @@ ENDINGS = {
     "exit in a thread": ("threading.Thread(target=sys.exit, args=(1,)).start()", 0, "Completed", ""),
     "exception": ("raise ValueError('bad\\nnews')", 1, "Failed", "UncaughtException"),
     "exception in a thread": (IN_A_THREAD, 0, "Failed", "UncaughtExceptionInThread"),
-    "interrupt": (INTERRUPTED, -2, "Failed", "UncaughtException"),
+    "interrupt": (INTERRUPTED, -2, "Failed", "Interrupted"),
     "exception, hook replaced": ("sys.excepthook = print; raise ValueError('bad')", 1, "Failed", "UncaughtException"),
     "exception in a thread, hook replaced": (
         f"threading.excepthook = print{IN_A_THREAD}",
@@ -71,7 +71,12 @@ ENDINGS = {
     ),
     "exit raised": ("raise SystemExit(1)", 1, "Failed", "ExitCode"),
     "exit raised, 0": (f"{CAUGHT}\nraise SystemExit(0)", 0, "Completed", ""),
-    "exit raised, computed": ("raise SystemExit(len('x'))", 1, "Completed", "ExitCodeUnknown"),
+    "exit raised, computed": ("raise SystemExit(len('x'))", 1, "Failed", "ExitCode"),
+    "exit raised, computed 0": ("raise SystemExit(len(''))", 0, "Completed", ""),
+    "exit raised, text": ("raise SystemExit('no data'.upper())", 1, "Failed", "ExitCode"),
+    "exit raised, variable": ("status = len('ab'); raise SystemExit(status)", 2, "Failed", "ExitCode"),
+    "exit raised, in a function": ("def main(): raise SystemExit(5)\nmain()", 5, "Failed", "ExitCode"),
+    "exit raised, after a close": ("run.close(); raise SystemExit(len('x'))", 1, "Completed", ""),
     "with": ("with run: pass", 0, "Completed", ""),
     "with, exception": ("with run: 1 / 0", 1, "Failed", "UncaughtException"),
     "with, exit": ("with run: sys.exit(2)", 2, "Failed", "ExitCode"),
@@ -102,6 +107,26 @@ def test_the_phase_is_right(programs: Programs, ending: str) -> None:
     assert (rank.phase, rank.reason) == (phase, reason)
     metrics = [(record.name, record.value) for record in read_records(programs.storage, row.run_id, kinds={"metric"})]
     assert metrics == [("loss", 0.5)]
+
+
+def test_a_computed_status_is_that_of_each_attempt(programs: Programs) -> None:
+    env = {"MLDIAG_RUN_ID": "shared"}
+    for status in ("xx", "", "xxx"):
+        programs.run(f"{BEGIN}\nraise SystemExit(len({status!r}))\n", env=env)
+    row = programs.the_run()
+    attempts = [(attempt.phase, attempt.reason, attempt.message) for attempt in attempt_rows(row)]
+    ended = "the program ended with status"
+    assert attempts == [
+        ("Failed", "ExitCode", f"{ended} 2"), ("Completed", "", ""), ("Failed", "ExitCode", f"{ended} 3"),
+    ]  # fmt: skip
+
+
+def test_a_status_that_cannot_be_left_is_unknown_in_words(programs: Programs) -> None:
+    without = "import ctypes; ctypes.CDLL = lambda _: ctypes"  # as a C library without `on_exit`
+    ended = programs.run(f"{BEGIN}\n{without}\nraise SystemExit(len('x'))\n")
+    row = programs.the_run()
+    assert (ended.code, row.phase, row.reason) == (1, "Completed", "ExitCodeUnknown"), ended.err
+    assert "computed status, which is unknown" in row.message
 
 
 def test_exceptions_keep_the_traceback_that_python_prints(programs: Programs) -> None:

@@ -28,7 +28,7 @@ class Calls:
             raise RuntimeError(name)
 
 
-def test_it_writes_first_and_last() -> None:
+def test_a_heartbeat_is_written_first_and_last() -> None:
     calls = Calls()
     calls.thread.start()
     assert calls.thread.sync(30)

@@ -184,7 +184,9 @@ def test_a_second_run_starts_after_the_end_of_the_first(programs: Programs) -> N
     assert [key for _, key in sorted(moments)] == life * 2
 
 
-def test_it_is_read_from_a_bucket_as_from_a_disk(programs: Programs, gcs_emulator: Emulator, gcs_bucket: str) -> None:
+def test_the_goodput_of_a_run_is_read_from_a_bucket_as_from_a_disk(
+    programs: Programs, gcs_emulator: Emulator, gcs_bucket: str
+) -> None:
     storage = f"gs://{gcs_bucket}/runs"
     there = {
         "MLDIAG_STORAGE": storage,

@@ -57,12 +57,18 @@ run.configs.userConfigs.lr = 0.2
 
 
 def test_the_line_at_start_says_how_to_look(programs: Programs) -> None:
-    ended = programs.run(f"{BEGIN}\nmachinelearning_run('job')\n")
+    hidden = "import sys\nsys.modules['mldiagnostics_cli'] = None"
+    ended = programs.run(f"{hidden}\n{BEGIN}\nmachinelearning_run('job')\n")
     command = ended.err.strip().rpartition("look at it with ")[2].split()
     shown = programs.run(
         f"import runpy, sys\nsys.argv = {command[2:]!r}\nrunpy.run_module('{command[2]}', run_name='__main__')"
     )
     assert programs.the_run().run_id[:16] in shown.out, shown.err
+
+
+def test_the_line_at_start_names_the_view_where_it_is_installed(programs: Programs) -> None:
+    ended = programs.run(f"{BEGIN}\nmachinelearning_run('job')\n")
+    assert ended.err.strip().endswith(f", look at it with mldiag view {programs.storage}")
 
 
 WRONG = {
@@ -72,7 +78,7 @@ WRONG = {
     "region": "name='x', region='nowhere'",
     "framework": "name='x', framework='COBOL'",
     "environment": "name='x', environment='moon'",
-    "storage": "name='x', storage='s3://bucket'",
+    "storage": "name='x', storage='ftp://bucket'",
     "sink": "name='x', sinks=['carrier-pigeon:']",
     "sinks": "name='x', sinks=5",
     "unknown": "name='x', colour='blue'",
@@ -227,6 +233,28 @@ for number in range(3):
 """)
     assert programs.the_run().configs["user"] == {"last": 1}
     assert ended.err.count("changed after close() and not recorded") == 1, ended.err
+
+
+def test_changes_while_a_run_closes_are_in_its_records_and_in_its_file_or_in_none(programs: Programs) -> None:
+    ended = programs.run(f"""{BEGIN}
+import itertools, threading
+run = machinelearning_run("job", log_system_metrics=False)
+ended = threading.Event()
+def change():
+    for number in itertools.count():
+        run.configs.update({{"number": number}})
+        if ended.is_set():
+            return
+changing = threading.Thread(target=change)
+changing.start()
+run.close()
+ended.set()
+changing.join()
+""")
+    assert ended.code == 0, ended.err
+    row = programs.the_run()
+    [*_, last] = read_records(programs.storage, row.run_id, kinds={"config"})
+    assert last.payload == row.configs
 
 
 BROKEN = """

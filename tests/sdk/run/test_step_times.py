@@ -16,7 +16,7 @@ def starts(durations: list[float]) -> list[tuple[float, int]]:
 
 
 @given(DURATIONS)
-def test_it_is_one_of_the_durations_or_between_two(durations: list[float]) -> None:
+def test_the_time_of_a_step_is_one_of_the_durations_or_between_two(durations: list[float]) -> None:
     median = median_step_s(starts(durations))
     assert median is not None
     margin = 1e-6
@@ -25,7 +25,7 @@ def test_it_is_one_of_the_durations_or_between_two(durations: list[float]) -> No
 
 
 @given(st.floats(0.001, 10), st.floats(11, 10_000), st.integers(3, 30))
-def test_one_slow_step_does_not_change_it(usual: float, slow: float, number: int) -> None:
+def test_one_slow_step_does_not_change_the_time_of_a_step(usual: float, slow: float, number: int) -> None:
     median = median_step_s(starts([usual] * number + [slow] + [usual] * number))
     assert median is not None
     assert abs(median - usual) < 1e-6

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics.runs import attempt_rows, list_runs, ranks_of
+from mldiagnostics.goodput.events.event import EventCode
+from mldiagnostics.runs import attempt_rows, list_runs, ranks_of, read_records
 from support.programs.processes import eventually
+from support.servers.report_servers import report_server
 
 if TYPE_CHECKING:
     from support.programs.processes import Programs
@@ -81,3 +84,41 @@ def test_other_children_leave_the_phase_alone(programs: Programs, tmp_path: Path
     document = next(Path(programs.storage).glob("*/run.json")).read_text()
     assert "forkedFrom" not in document
     assert (programs.the_run().phase == "Completed") is (child == "daemon")
+
+
+SERVING = """
+import os, threading
+from mldiagnostics import machinelearning_run
+run = machinelearning_run("job", metrics_record_interval_sec=0.5)
+if os.fork():
+    os._exit(0)
+os.setsid()
+if os.fork():
+    os._exit(0)
+run.step(0)
+print(os.getpid(), flush=True)
+threading.Event().wait()
+"""
+
+
+def test_a_daemon_has_the_parts_of_a_run_and_ends_by_sigterm(programs: Programs, tmp_path: Path) -> None:
+    with report_server(tmp_path / "control") as server, programs.started(SERVING, env=server.variables) as child:
+        assert child.process.stdout is not None
+        daemon = int(child.process.stdout.readline())
+        try:
+            eventually(lambda: [run for run in list_runs(programs.storage) if "forkedFrom" in run.document])
+            run = programs.the_run()
+            samples = {"host_cpu_utilization", "host_memory_utilization"}
+            eventually(lambda: samples <= {record.name for record in read_records(programs.storage, run.run_id)})
+            eventually(lambda: samples <= {name for each in server.reports[-1:] for name in each["metrics"]})
+        finally:
+            os.kill(daemon, signal.SIGTERM)
+        assert child.end().err.count("\n") == 1, "the announcement only"
+    run = programs.the_run()
+    assert (run.phase, run.reason, run.step) == ("Failed", "Terminated", 0)
+    assert [attempt.phase for attempt in attempt_rows(run)] == ["Failed"]
+    last = server.reports[-1]
+    assert (last["incarnation"], last["phase"], last["reason"]) == (run.document["incarnation"], "Failed", "Terminated")
+    assert (last["progress"]["step"], last["run"]["started"]) == (0, run.started)
+    codes = {event.code for event in server.entries[last["incarnation"]]}
+    assert {EventCode.JOB_START, EventCode.STEP_START, EventCode.CAUSE} <= codes

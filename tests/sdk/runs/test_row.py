@@ -107,3 +107,12 @@ def test_a_run_is_as_well_as_the_processes_of_its_attempt(phase: Any, attempt: i
     assert (whole.phase == "Completed") == (phases == {"Completed"})
     assert whole.phase in FINAL or whole.ended is None
     assert [rank.phase for rank in shown] == [rank.phase for rank in ranks]
+
+
+def test_a_process_of_an_earlier_attempt_says_nothing_of_the_last_one() -> None:
+    lost = {"incarnation": "a", "started": 100.0, "ended": 100.0, "phase": "Failed", "attempt": 0}  # killed at once
+    document = {"phase": "Completed", "attempt": 0, "incarnation": "b", "started": 200.0, "attempts": [lost]}
+    [killed] = rank_rows([("a", Record("phase", 100.0, "Active"))], now=1e4, interval_s=10.0)
+    whole, shown = folded(run_row(document, directory="d", now=1e4), [killed])
+    assert (killed.phase, whole.phase, whole.reason) == ("Failed", "Completed", "")
+    assert shown == [killed]

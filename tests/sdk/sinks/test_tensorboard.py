@@ -112,8 +112,8 @@ def test_tensorboard_reads_events_from_a_bucket(gcs_bucket: str, tmp_path: Path)
     assert read(downloaded / FOLDER) == {"loss": [(5.0, step, step / 8) for step in range(3)]}
 
 
-def test_event_files_and_json_lines_of_one_process_share_a_bucket(gcs_bucket: str) -> None:
-    root = f"gs://{gcs_bucket}"
+def test_event_files_and_json_lines_of_one_process_share_a_bucket(bucket_url: str) -> None:
+    root = bucket_url
     both = [create_sink(f"tensorboard:{root}"), create_sink(f"jsonl:{root}")]
     for sink in both:
         sink.write([Record("metric", 5.0, "loss", 1.0, step=1)])
@@ -153,7 +153,7 @@ def test_any_record_can_be_written_and_each_number_has_one_tag(tmp_path_factory:
     assert set(read(place / FOLDER)) == expected
 
 
-@pytest.mark.parametrize("url", ["tensorboard:", "tensorboard:s3://bucket", "tensorboard:gs://"])
+@pytest.mark.parametrize("url", ["tensorboard:", "tensorboard:ftp://bucket", "tensorboard:gs://", "tensorboard:s3://"])
 def test_a_url_without_a_directory_is_rejected(url: str) -> None:
     with pytest.raises(ConfigurationError):
         sink_maker(url)

@@ -48,13 +48,9 @@ def document(attempt: int, *, phase: str = "Completed", attempts: list[Any] | No
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["local", "bucket"])
-def test_all_files_are_uploaded_and_deleted_from_the_spool(
-    kind: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    root = str(tmp_path / "store") if kind == "local" else f"gs://{request.getfixturevalue('gcs_bucket')}/runs"
+def test_all_files_are_uploaded_and_deleted_from_the_spool(bucket_url: str) -> None:
     files = {"r/records/a0-r0-x-00001.jsonl": b"line\n", "r/run.json": b'{"runId": "r"}', TRACE: b"trace"}
-    directory, store = waiting(files), open_store(root)
+    directory, store = waiting(files), open_store(bucket_url)
     assert upload_all(directory, store).files == 3
     assert directory.keys() == []
     assert {entry.key for entry in store.list()} == set(files)

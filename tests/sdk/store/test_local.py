@@ -29,6 +29,7 @@ from mldiagnostics.errors import (
 )
 from mldiagnostics.store import open_store
 from mldiagnostics.store.local import LocalStore
+from mldiagnostics.store.tree import MAX_DEPTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -211,27 +212,123 @@ def test_one_writer_wins_on_a_file_system_without_hard_links(tmp_path: Path) -> 
     assert (tmp_path / "k").read_bytes() == bytes([winner]) * 1_000_000
 
 
-def test_links_that_lead_out_of_the_store_are_forbidden(tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "secret").write_bytes(b"s")
+@pytest.mark.parametrize("place", ["outside", "store/other"])
+def test_links_below_the_root_are_not_followed(tmp_path: Path, place: str) -> None:
+    target = tmp_path / place
+    target.mkdir(parents=True)
+    (target / "secret").write_bytes(b"s")
     store = open_store(str(tmp_path / "store"))
-    store.put("k", b"x")
-    (tmp_path / "store/d").symlink_to(outside)
-    (tmp_path / "store/f").symlink_to(outside / "secret")
+    store.put("own/k", b"x")
+    (tmp_path / "store/own/d").symlink_to(target)
+    (tmp_path / "store/own/f").symlink_to(target / "secret")
     verbs: list[Callable[[], object]] = [
-        lambda: store.put("d/new", b"x"),
-        lambda: store.put("d/deep/new", b"x"),
-        lambda: store.open("d/secret"),
-        lambda: store.open("f"),
-        lambda: store.delete("d/secret"),
-        lambda: list(store.list("d")),
+        lambda: store.put("own/d/new", b"x"),
+        lambda: store.put("own/d/deep/new", b"x"),
+        lambda: store.open("own/d/secret"),
+        lambda: store.open("own/f"),
+        lambda: store.delete("own/d/secret"),
+        lambda: list(store.list("own/d")),
+        lambda: list(store.folders("own/d")),
     ]
     for verb in verbs:
-        with pytest.raises(StoreForbidden, match="leads out of"):
+        with pytest.raises(StoreForbidden, match="is a symbolic link"):
             verb()
-    assert files(outside) == ["secret"]
-    assert [entry.key for entry in store.list()] == ["k"]
+    assert files(target) == ["secret"]
+    assert [entry.key for entry in store.list("own")] == ["own/k"]
+
+
+def test_a_link_that_appears_while_a_file_is_opened_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "secret").write_bytes(b"s")
+    (tmp_path / "d").symlink_to(".")
+    (tmp_path / "f").symlink_to("secret")
+    monkeypatch.setattr(os.path, "islink", lambda _: False)  # the check came before the link
+    for key in ("d/secret", "f"):
+        with pytest.raises(StoreError):
+            open_store(str(tmp_path)).open(key)
+
+
+CHANGED_MEANWHILE = """
+import json, os, sys
+from pathlib import Path
+from mldiagnostics.errors import StoreError
+from mldiagnostics.store import open_store
+
+VERBS = {
+    "put": lambda store: store.put("own/run/d/victim", b"mine").key,
+    "replace": lambda store: store.put("own/run/d/secret", b"mine", replace=True).key,
+    "replace if": lambda store: store.put("own/run/d/secret", b"mine", replace=lambda head: True).key,
+    "open": lambda store: store.open("own/run/d/secret").read().decode(),
+    "list": lambda store: [entry.key for entry in store.list("own")],
+    "folders": lambda store: list(store.folders("own/run/d")),
+    "delete": lambda store: store.delete("own/run/d/secret"),
+    "delete if": lambda store: store.delete("own/run/d/secret", only_if=lambda head: True),
+    "delete all": lambda store: store.delete_all("own/run"),
+}
+left = -1
+
+def count(event, _):
+    global left
+    if event in ("open", "os.listdir", "os.scandir", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir"):
+        left -= 1
+        if left == 0:
+            own = root / "own"
+            (own / "run").rename(own / "real")
+            (own / "run").symlink_to("../other/run")
+
+sys.addaudithook(count)
+faults = []
+for name, verb in VERBS.items():
+    for at in range(1, 40):
+        root = Path(sys.argv[1]) / f"{name}-{at}"
+        for file in ("own/run/d/own", "own/run/d/e/own", "other/run/d/secret", "other/run/d/private/secret"):
+            (root / file).parent.mkdir(parents=True, exist_ok=True)
+            (root / file).write_text("of another")
+        left = at
+        try:
+            result = verb(open_store(str(root)))
+        except StoreError as error:
+            result = None
+        reached, left = left <= 0, -1
+        there = sorted(str(path.relative_to(root / "other")) for path in (root / "other").rglob("*"))
+        secret = root / "other/run/d/secret"
+        if there != ["run", "run/d", "run/d/private", "run/d/private/secret", "run/d/secret"]:
+            faults.append([name, at, there])
+        elif secret.read_text() != "of another" or any(word in str(result) for word in ("of another", "private")):
+            faults.append([name, at, str(result)])
+        elif "list" in name and "own/run/d/secret" in result:
+            faults.append([name, at, result])
+        if not reached:
+            break
+    else:
+        faults.append([name, "does not end"])
+print(json.dumps(faults))
+"""
+
+
+def test_a_directory_that_becomes_a_link_at_any_moment_leads_nowhere(tmp_path: Path) -> None:
+    """A tenant may replace its directory between any two calls of the system."""
+    result = run_python(CHANGED_MEANWHILE, tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout) == []
+
+
+def test_directories_that_are_nested_too_deeply_are_not_listed(tmp_path: Path) -> None:
+    store, inner = open_store(str(tmp_path)), tmp_path
+    store.put("k", b"x")
+    here = os.open(tmp_path, os.O_RDONLY)
+    try:
+        for _ in range(MAX_DEPTH + 2):
+            os.mkdir("d", dir_fd=here)
+            inner = os.open("d", os.O_RDONLY, dir_fd=here)
+            os.close(here)
+            here = inner
+    finally:
+        os.close(here)
+    with pytest.raises(StoreError, match="directories inside each other"):
+        list(store.list())
+    assert list(store.folders()) == ["d"]
 
 
 def test_a_root_that_is_itself_a_link_is_followed(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from mldiagnostics_api.reports.models import MAX_BODY_BYTES
 from mldiagnostics_kube.certificates import ServingCertificate
 from mldiagnostics_kube.client.api_client import ApiClient
 from mldiagnostics_kube.process.clock import utc_now
+from mldiagnostics_kube.process.garbage import exempt_loaded
 from mldiagnostics_operator.config import OperatorConfig
 from mldiagnostics_operator.control_plane.http import reports_endpoint
 from mldiagnostics_operator.control_plane.http.server import ControlPlane
@@ -141,6 +142,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     for name in ("REPORTS_PER_SECOND", "REPORTS_BURST"):  # one client has the rate of many
         setattr(reports_endpoint, name, 1e6)
+    exempt_loaded()
     asyncio.run(serve(Path(sys.argv[1]), limit, LoopTimes()))
 
 

@@ -234,6 +234,7 @@ class Process:
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
+        self.pid = process.pid
 
     async def kill(self) -> None:
         """Kill the process without a chance to clean up."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics_api.captures.location import Location
@@ -88,9 +89,11 @@ class World:
             raise AssertionError(f"the run stays {runs}") from None
         return runs[0]
 
-    async def pod(self, name: str, node: str, attempt: int = 0, *, labelled: bool = True) -> Object:
-        """Make a pod that runs."""
-        labels = {"jobset.sigs.k8s.io/restart-attempt": str(attempt)}
+    async def pod(
+        self, name: str, node: str, attempt: int = 0, *, labelled: bool = True, place: Object | None = None
+    ) -> Object:
+        """Make a pod that runs; `place` are the labels with its position."""
+        labels = (place or {}) | {"jobset.sigs.k8s.io/restart-attempt": str(attempt)}
         labels |= {"jobset.sigs.k8s.io/jobset-uid": self.jobset["metadata"]["uid"]}
         labels |= {RUN_LABEL: run_label(self.run_id)} if labelled else {}
         owner = builders.thing("trainer-workers-0", kind="Job", api_version="batch/v1")
@@ -152,6 +155,18 @@ class World:
         status = {"phase": "Failed", "containerStatuses": [self.container({"terminated": ended})]}
         path = path_to("", "v1", "pods", namespace=self.ml.name, name=name, sub="status")
         await self.ml.cluster.patch(path, {"status": status})
+
+    async def restart(
+        self, name: str, count: int, code: int, reason: str, *, after_s: int = 0, delayed: bool = False
+    ) -> None:
+        """End the container of a pod some seconds from now, and restart it in place, or delay the next restart."""
+        now = format_time(utc_now() + timedelta(seconds=after_s))
+        ended = {"exitCode": code, "reason": reason, "startedAt": now, "finishedAt": now}
+        back_off = {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting failed container"}
+        state = {"waiting": back_off} if delayed else {"running": {"startedAt": now}}
+        container = self.container(state) | {"restartCount": count, "lastState": {"terminated": ended}}
+        path = path_to("", "v1", "pods", namespace=self.ml.name, name=name, sub="status")
+        await self.ml.cluster.patch(path, {"status": {"containerStatuses": [container]}})
 
     async def set_jobset(self, *, restarts: int, ready: int) -> None:
         """Set what the controller of JobSets counts."""

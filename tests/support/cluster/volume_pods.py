@@ -26,16 +26,20 @@ def pod(name: str, container: str = "operator", phase: str = "Running") -> dict[
 class Kubelet:
     """Pods whose volumes are directories.
 
+    While they are `hidden`, nobody may list them.
     `forbidden` refuses to run programs; a pod that is `unready` runs none, and the connection to a `broken` one breaks
     before the program ends. `leader` is the pod that holds the Lease.
     """
 
     def __init__(self, volumes: Path) -> None:
         self.volumes, self.forbidden, self.ran = volumes, False, list[str]()
+        self.hidden = False
         self.unready, self.broken, self.leader = set[str](), set[str](), ""
         self.pods = [pod("old", phase="Failed"), pod("first"), pod("second"), pod("webhook", container="webhook")]
 
     async def list(self, _: web.Request) -> web.Response:
+        if self.hidden:
+            return web.json_response({"message": "no pods for jane"}, status=403)
         return web.json_response({"metadata": {}, "items": self.pods})
 
     async def list_policies(self, _: web.Request) -> web.Response:
@@ -82,7 +86,8 @@ class Kubelet:
 async def serving(kubelet: Kubelet) -> AsyncIterator[ApiClient]:
     """Serve the pods while the block runs; yield a client."""
     app = web.Application()
-    app.router.add_get("/api/v1/pods", kubelet.list)
+    for scope in ("", "/namespaces/{namespace}"):
+        app.router.add_get(f"/api/v1{scope}/pods", kubelet.list)
     app.router.add_get("/api/v1/configmaps", kubelet.list_policies)
     app.router.add_get("/apis/coordination.k8s.io/v1/namespaces/ops/leases", kubelet.list_leases)
     app.router.add_get("/api/v1/namespaces/ops/pods/{pod}/exec", kubelet.exec)

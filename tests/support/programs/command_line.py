@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from support.programs.processes import Ended
+from support.programs.terminals import in_terminal
+from support.servers.buckets import client_variables
 from support.suite.isolation import of_programs
 
 if TYPE_CHECKING:
@@ -48,6 +49,14 @@ class CommandLine:
         assert ended.code == 0, ended.err
         return [line.rstrip() for line in ended.out.splitlines()]
 
+    def in_terminal(self, *arguments: str, env: Mapping[str, str]) -> str:
+        """Return what a command that succeeds shows in a terminal; `COLUMNS` and `TERM` are in `env`."""
+        with in_terminal([self.script, *arguments], cwd=self.folder, env=self.environment(env)) as process:
+            code, _ = process.end(limit_s=LIMIT_S)
+            shown = process.shown.replace("\r\n", "\n")
+        assert code == 0, shown
+        return shown
+
     def document(self, *arguments: str) -> Any:
         """Return what a command prints with `-o json`."""
         return json.loads("\n".join(self.lines(*arguments, "-o", "json")))
@@ -60,5 +69,4 @@ class CommandLine:
 
     def environment(self, env: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return the variables of a command."""
-        kept = {name: os.environ[name] for name in ("STORAGE_EMULATOR_HOST",) if name in os.environ}
-        return {**of_programs(), **kept, **self.env, **(env or {})}
+        return {**of_programs(), **client_variables(), **self.env, **(env or {})}

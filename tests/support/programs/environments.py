@@ -13,6 +13,8 @@ from cluster import ambient
 from cluster.paths import cache
 
 REQUIREMENTS = {
+    # First, as the unit tests need it while the others are made.
+    "moto": ("moto[s3]==5.2.5", "flask==3.1.3", "flask-cors==6.0.5"),
     "jax-0.8": ("jax==0.8.2", "jaxlib==0.8.2", "grpcio==1.85.1"),
     "loggers": ("tensorboardX==2.6.5", "trackio==0.43.0"),
     "flax": ("flax==0.12.8", "jax==0.10.2", "optax==0.2.8"),
@@ -30,7 +32,7 @@ REQUIREMENTS = {
         *("accelerate==1.15.0", "pytorch-lightning==2.6.6", "transformers==5.23.0"),
     ),
 }
-OF_BENCHMARKS = {"aim": ("aim==3.29.1",)}
+OF_BENCHMARKS = {"aim": ("aim==3.29.1",), "azure-blobs": ("azure-storage-blob==12.31.1",)}
 """Made when a benchmark needs them, not before the tests."""
 _PYTHON = "3.11"
 _REPOSITORY = Path(__file__).parents[3]

@@ -7,23 +7,28 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from cluster import ambient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+Age: TypeAlias = Literal["oldest", "newest"]
+
 OLDEST_MINOR = 10
 TELL = "import platform, sys; print(*sys.version_info[:3], platform.python_implementation())"
 
 
+def python_of(age: Age) -> Path:
+    """Return the oldest or newest interpreter among those on the path, of pyenv, of uv, and this one."""
+    versions = _versions()
+    return versions[min(versions) if age == "oldest" else max(versions)]
+
+
 @cache
-def oldest_and_newest() -> dict[str, Path]:
-    """Return interpreters by version, among those on the path, of pyenv, of uv, and this one."""
-    found = {version: path for path in _candidates() if (version := _version(path)) >= (3, OLDEST_MINOR)}
-    chosen = {min(found), max(found)}
-    return {".".join(map(str, version)): found[version] for version in sorted(chosen)}
+def _versions() -> dict[tuple[int, ...], Path]:
+    return {version: path for path in _candidates() if (version := _version(path)) >= (3, OLDEST_MINOR)}
 
 
 def _candidates() -> Iterator[Path]:

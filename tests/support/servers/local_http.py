@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import sys
 import threading
 from contextlib import contextmanager
@@ -15,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class LocalServer(ThreadingHTTPServer):
-    """Prints the faults of its handler, but not that a client has left."""
+    """Prints the faults of its handler, but not that a client has left or does not trust the certificate."""
 
     @override
     def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exc_info()[1], ConnectionError):
+        if not isinstance(sys.exc_info()[1], (ConnectionError, ssl.SSLError)):
             super().handle_error(request, client_address)
 
 

@@ -10,15 +10,11 @@ import struct
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from mldiagnostics.goodput.events.packing import apply_clock_steps, unpack
+from support.servers.certificates import write_certificate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -146,7 +142,7 @@ def report_server(folder: Path, *, host: str = "127.0.0.1", tls: bool = True, po
     token_file = folder / "token"
     token_file.write_text(TOKEN)
     certificate, key = folder / "ca.crt", folder / "tls.key"
-    _write_certificate(certificate, key, host)
+    write_certificate(certificate, key, host)
 
     class Handler(_Handler):
         """A handler of this server."""
@@ -165,25 +161,3 @@ def report_server(folder: Path, *, host: str = "127.0.0.1", tls: bool = True, po
         finally:
             server.shutdown()
             thread.join()
-
-
-def _write_certificate(certificate: Path, key: Path, host: str) -> None:
-    """Write a certificate that is its own authority; the SDK's tests run on Python 3.10, those of clusters do not."""
-    private = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "mldiagnostics-test")])
-    alternative = x509.DNSName(host) if host.isalpha() else x509.IPAddress(ip_address(host))
-    now = datetime.now(timezone.utc)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(private.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([alternative]), critical=False)
-        .sign(private, hashes.SHA256())
-    )
-    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-    key.write_bytes(private.private_bytes(encoding, form, serialization.NoEncryption()))

@@ -6,12 +6,14 @@ import asyncio
 import os
 import socket
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
 from aiohttp import web
-from mldiagnostics_kube.serving.connections import ConnectionTimes, listen
+from mldiagnostics_kube.serving.connection import ConnectionTimes
+from mldiagnostics_kube.serving.connections import listen
 from mldiagnostics_view.endpoints import delivery, live, turns
 from mldiagnostics_view.endpoints.bodies import Body
 from mldiagnostics_view.endpoints.problems import problems
@@ -23,15 +25,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DEADLINE_S = 120
-LARGE = os.urandom(24 * 2**20)
+LARGE_BYTES = 24 * 2**20
 """More than the buffers of the kernel for one connection."""
-ASSETS = {"index.html": Body(b"<!doctype html>", "text/html"), "large.js": Body(LARGE, "text/javascript")}
 HEAD = b"GET %s HTTP/1.1\r\nHost: localhost\r\n"
+
+
+@cache
+def assets() -> dict[str, Body]:
+    large = Body(os.urandom(LARGE_BYTES), "text/javascript")
+    return {"index.html": Body(b"<!doctype html>", "text/html"), "large.js": large}
 
 
 @pytest.fixture
 async def url(tmp_path: Path) -> AsyncIterator[str]:
-    async with serving(Settings(roots=(str(tmp_path),), port=0), ASSETS) as url, asyncio.timeout(DEADLINE_S):
+    async with serving(Settings(roots=(str(tmp_path),), port=0), assets()) as url, asyncio.timeout(DEADLINE_S):
         yield url
 
 
@@ -72,7 +79,7 @@ async def test_slow_heads_and_many_connections_leave_room_for_others(
     monkeypatch.setattr(delivery, "MAX_CONNECTIONS", 4)
     monkeypatch.setattr(delivery, "_TIMES", ConnectionTimes(first_request_s=3, idle_s=2, young_s=0.1))
     async with AsyncExitStack() as stack, asyncio.timeout(DEADLINE_S):
-        small = await stack.enter_async_context(serving(Settings(roots=(str(tmp_path),), port=0), ASSETS))
+        small = await stack.enter_async_context(serving(Settings(roots=(str(tmp_path),), port=0), assets()))
         slow = [await stack.enter_async_context(connection(small, HEAD % b"/")) for _ in range(12)]
         assert await status(client, small) == 200
         for each in slow:
@@ -95,13 +102,13 @@ async def test_a_response_that_is_read_too_slowly_is_dropped(
             while part := await slow.read(4096):
                 count += len(part)
                 assert await status(client, f"{url}api/runs") == 200
-        assert count < len(LARGE)
+        assert count < LARGE_BYTES
 
 
 async def test_slow_readers_make_room_for_others(
     url: str, client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivery, "MAX_UNREAD_BYTES", len(LARGE) * 7 // 2)
+    monkeypatch.setattr(delivery, "MAX_UNREAD_BYTES", LARGE_BYTES * 7 // 2)
     monkeypatch.setattr(turns, "MAX_REQUESTS", 2)
     async with AsyncExitStack() as stack:
         slow = []
@@ -114,7 +121,7 @@ async def test_slow_readers_make_room_for_others(
         with suppress(ConnectionError):
             while part := await slow[0].read(2**16):
                 count += len(part)
-        assert count < len(LARGE), "the oldest is given up"
+        assert count < LARGE_BYTES, "the oldest is given up"
 
 
 async def test_slow_readers_make_room_for_connections(
@@ -122,7 +129,7 @@ async def test_slow_readers_make_room_for_connections(
 ) -> None:
     monkeypatch.setattr(delivery, "MAX_CONNECTIONS", 4)
     async with AsyncExitStack() as stack, asyncio.timeout(DEADLINE_S):
-        small = await stack.enter_async_context(serving(Settings(roots=(str(tmp_path),), port=0), ASSETS))
+        small = await stack.enter_async_context(serving(Settings(roots=(str(tmp_path),), port=0), assets()))
         for _ in range(4):
             slow = await stack.enter_async_context(connection(small, HEAD % b"/assets/large.js" + b"\r\n"))
             assert await slow.readline() == b"HTTP/1.1 200 OK\r\n"
@@ -181,3 +188,13 @@ async def test_streams_and_requests_have_bounds_of_their_own(
                 "More than 2 pages are open; close some to follow this one.",
             )
     await until(client, f"{url}api/live", 200)
+
+
+async def test_streams_end_as_whole_responses_when_the_server_ends(
+    client: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    async with asyncio.timeout(DEADLINE_S), AsyncExitStack() as opened:
+        async with serving(Settings(roots=(str(tmp_path),), port=0), assets()) as url:
+            response = await opened.enter_async_context(client.get(f"{url}api/live"))
+            await response.content.readuntil(b"event: runs\n")
+        assert (await response.read()).startswith(b"data: ")

@@ -84,7 +84,7 @@ async def test_a_user_sees_what_kubectl_shows(
         f"{namespace}:second": "Pending",
     }
     detail = await source.detail(f"{namespace}:trainer")
-    assert (detail.row.run_id, detail.has_files, len(detail.hosts)) == (RUN, True, 1)
+    assert (detail.row.run_id, len(detail.hosts)) == (RUN, 1)
     assert [(finding.code, finding.hosts) for finding in detail.findings] == [("SlowHost", ("trainer-0",))]
     assert await source.directory(f"{namespace}:trainer") == f"gs://{gcs_bucket}/runs/{RUN}"
     with pytest.raises(ClusterFailure, match=f"does not let you read files of namespace {namespace}; ask the"):

@@ -25,6 +25,9 @@ async def test_records_on_the_volume_are_copied_and_bounded(tmp_path: Path, monk
     volume.put("seen/plugins/profile/s/host.xplane.pb", b"a trace")
     metadata = {"name": "run", "namespace": "ml"}
     seen = run_row_of({"metadata": metadata, "spec": {"runId": "seen", "storageLocation": "volume:///"}})
+    by_status = run_row_of(
+        {"metadata": metadata, "spec": {"runId": "seen"}, "status": {"storageLocation": "volume:///"}}
+    )
     without = run_row_of({"metadata": metadata, "spec": {"runId": "seen"}})
     async with serving(kubelet) as client:
         files = UserFiles(client, cluster="cluster 'lab'")
@@ -32,6 +35,7 @@ async def test_records_on_the_volume_are_copied_and_bounded(tmp_path: Path, monk
         assert folder.endswith("/seen")
         assert [entry.key for entry in open_store(folder).list("")] == ["run.json"]
         kubelet.forbidden = True
+        assert await files.directory(by_status) == folder
         assert await files.directory(without) == folder, "a young copy is used again"
         monkeypatch.setattr(run_files, "COPY_AGE_S", 0)
         with pytest.raises(ClusterFailure, match="the right to get and list files") as failure:

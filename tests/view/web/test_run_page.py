@@ -37,6 +37,8 @@ def history(rank: int, attempt: int, start: float, first: int) -> list[Record]:
         Record("phase", start, "Active", payload=host, **common),
         Record("session", start, "on-demand", payload={"state": "listening", "port": 9999}, **common),
     ]
+    if rank == 0:
+        records.append(Record("event", start, MARKUP, payload={"message": MARKUP}, **common))
     for at in range(200):
         t, step = start + at * PACE[rank], first + at
         metric = {"step": step, **common}
@@ -120,6 +122,7 @@ async def test_each_part_shows_hostile_values_as_text(serve: Serve, pages: Check
 
     for part, text in (
         ("System", "tpu_duty_cycle"),
+        ("Texts", "2 of 2 texts"),
         ("Goodput", "of 15.0 min went into steps that count"),
         ("Hosts", "Slow lately: rank 2 · host-2 (2.00 "),
         ("Profiles", f"1 {MARKUP}"),

@@ -57,6 +57,39 @@ async def test_a_run_is_reported_persisted_and_accounted(plane: Running, tmp_pat
     assert run.goodput.last_step == 19
 
 
+async def test_the_account_is_as_of_the_newest_report_that_has_events(plane: Running) -> None:
+    client = await plane.reporter()
+    events = {"first": 0, "items": packing.pack(steps(20))}
+    await client.report(events=events, sent=START + 29.5)
+    worker = {"v": 1, "incarnation": "00000002", "sequence": 1, "sent": START + 400, "rank": 1}
+    await client.post(gzip.compress(json.dumps(worker).encode()))
+    await client.report(events={"first": 0, "items": packing.pack(steps(21))}, sent=START + 30.5)
+    run = await plane.until(client.run, lambda run: run.goodput and run.goodput.last_step == 20)
+    assert run.goodput is not None
+    assert (run.goodput.as_of, len(run.hosts)) == (START + 30.5, 2)
+
+
+async def test_disruptions_and_times_to_recover_are_those_of_the_report(plane: Running, tmp_path: Path) -> None:
+    client = await plane.reporter()
+    again = [event._replace(t=event.t + 60_000_000) for event in steps(30)]
+    await client.report(events={"first": 0, "items": packing.pack([*steps(20), *again])}, phase="Completed")
+    await plane.until(client.run, lambda run: run.goodput and run.goodput.mttf_seconds)
+    directory = tmp_path / "volume/runs" / client.run / "reported"
+    suspended = {"attempt": 0, "ended": START + 31, "cause": "suspended", "startUpSeconds": {"queueing": 40}}
+    record = {"v": 1, "runId": client.run, "created": START - 40, "attempts": [suspended]}
+    (directory / "cluster.json").write_text(json.dumps(record))
+    plane.plane.note_record(RunKey(plane.namespace, client.run))
+    run = await plane.until(client.run, lambda run: run.goodput and not run.goodput.mttf_seconds)
+    assert run.goodput is not None
+    report = goodput(str(directory), now=run.goodput.as_of)
+    assert report is not None
+    assert report.queueing is not None
+    assert report.failures.recovery is not None
+    assert (run.goodput.disruptions, report.failures.count) == (1, 0)  # a suspension is not a failure
+    assert run.goodput.mttr_seconds == report.failures.recovery.total_s
+    assert run.goodput.ettr == report.queueing.ettr != report.ettr
+
+
 async def test_only_the_own_run_is_written(plane: Running, admin: ApiClient, namespace: str) -> None:
     mine, other = await plane.reporter("mine-0"), await plane.reporter("other-0")
     forged = await mine.report(run=other.run)

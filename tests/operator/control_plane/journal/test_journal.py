@@ -171,3 +171,22 @@ def test_two_leaders_at_a_time_lose_nothing_that_one_acknowledged(
                 storage.close()
 
     asyncio.run(run())
+
+
+async def test_a_journal_in_a_bucket_is_recalled_by_the_next_leader(bucket_url: str, tmp_path: Path) -> None:
+    root = Location.parse(bucket_url)
+    storage = Storage(tmp_path)
+    first, second = ReportTable(), ReportTable()
+    items = packing.pack(EVENTS[:10])
+    document = {"v": 1, "incarnation": f"{0:08x}", "sequence": 1, "sent": 1.0, "rank": 0, "run": {"name": "r"}}
+    body = body_of({**document, "events": {"first": 0, "items": items}})
+    apply(first, KEY, body, Sender("ml", "default", "pod", "uid", "node"), 1.0)
+    await Journal(first, storage, root).flush(KEY)
+    await Journal(second, storage, root).recall(KEY)
+    storage.close()
+    for table in (first, second):
+        answer = table.answer(KEY, f"{0:08x}")
+        assert (answer.persisted_sequence, answer.persisted_events) == (1, 10)
+    history = History()
+    open_log(f"{bucket_url}/{KEY.run_id}/reported").read_new(history, utc_now())
+    assert history.size == 10

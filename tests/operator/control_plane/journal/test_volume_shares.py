@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 import shutil
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hypothesis import given
@@ -11,6 +13,7 @@ from mldiagnostics_api.captures.location import Location
 from mldiagnostics_api.reports.reported_run import RunKey
 from mldiagnostics_operator.control_plane.identity.sender import Sender
 from mldiagnostics_operator.control_plane.journal.journal import Journal
+from mldiagnostics_operator.control_plane.journal.stored_journals import stored_journals
 from mldiagnostics_operator.control_plane.journal.volume_shares import JournalSize, VolumeShares
 from mldiagnostics_operator.control_plane.memory.table import ReportTable
 from mldiagnostics_operator.storage import Storage
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
 ROOT = Location.parse("volume:///runs")
 VOLUME = 400_000
+DEADLINE_S = 60
 EVENTS = [Event(1_790_000_000_000_000 + 7919 * at * at, EventCode.STEP_START, at) for at in range(4000)]
 
 
@@ -49,8 +53,28 @@ def test_a_state_that_is_replaced_counts_once_and_files_stay() -> None:
         shares.written(key, JournalSize(state=size, events=1))
     assert (shares.admits("ml", 23), shares.admits("ml", 22)) == (True, False)
     shares.restored(key, JournalSize(20, 5))
-    shares.forget(key)
-    assert (shares.admits("ml", 25), shares.admits("ml", 24)) == (True, False)
+    for _ in range(2):
+        shares.forget(key)
+        assert (shares.admits("ml", 25), shares.admits("ml", 24)) == (True, False)
+        shares.restored(key, JournalSize(20, 5))
+        assert (shares.admits("ml", 25), shares.admits("ml", 24)) == (True, False)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 9), st.booleans()), max_size=50), st.data())
+def test_a_count_at_any_moment_changes_no_share(writes: list[tuple[int, int, bool]], data: st.DataObject) -> None:
+    shares, disk = VolumeShares(), dict[RunKey, int]()
+    for run, size, forget in writes:
+        key = RunKey("ml", f"{run}")
+        if key in disk:  # the memory reads a journal before it writes it
+            shares.restored(key, JournalSize(events=disk[key]))
+        shares.written(key, JournalSize(events=size))
+        disk[key] = disk.get(key, 0) + size
+        if forget:
+            shares.forget(key)
+        if data.draw(st.booleans()):
+            shares.counted(disk)
+        used = sum(disk.values())
+        assert (shares.admits("ml", used), shares.admits("ml", used - 1)) == (True, False)
 
 
 async def test_a_namespace_that_fills_the_volume_stops_only_its_own_journals(
@@ -80,4 +104,29 @@ async def test_a_namespace_that_fills_the_volume_stops_only_its_own_journals(
     assert set(limited) == {"greedy"}
     assert caplog.text.count("Namespace greedy") == 1
     assert table.view(RunKey("greedy", "run-19")) is not None  # its object shows it
+
+    table = ReportTable()  # of the next leader
+    journal = Journal(table, storage, ROOT)
+    counting = asyncio.create_task(journal.keep_counting())
+    async with asyncio.timeout(DEADLINE_S):
+        while await report(RunKey("greedy", f"again-{time.monotonic_ns()}"), 1):
+            pass
+    assert await report(RunKey("honest", "another-run"), 10) == 1
+    counting.cancel()
+    storage.close()
+
+
+async def test_journals_of_accounts_and_of_workloads_are_counted_and_other_files_are_not(tmp_path: Path) -> None:
+    storage = Storage(tmp_path)
+    root, state = storage.directory(ROOT), b'{"v":1,"mark":"m","namespace":"%b","runId":"%b"}'
+    expected = {}
+    for place, key in (("a", RunKey("ml", "a")), ("other/b", RunKey("other", "b"))):
+        content = state % (key.namespace.encode(), key.run_id.encode())
+        await root.put(f"{place}/reported/state.json", content)
+        await root.put(f"{place}/reported/records/a0-r0-00000001-00001.jsonl", b"x" * 100)
+        expected[key] = len(content) + 100
+    for place in ("a-file", "ml/trainer/plugins/profile/s/trainer-0.xplane.pb", "broken/reported/state.json"):
+        await root.put(place, b"x" * 10_000)
+    await root.put("folder/reported/state.json/none", b"x")
+    assert await stored_journals(root) == expected
     storage.close()

@@ -111,7 +111,7 @@ def test_a_journal_below_newer_reports_changes_nothing_of_them(reports: list[Pac
     whole = applied(reports)
     late = applied(reports[cut - 1 :])
     finished(late.restore(KEY, saved))
-    assert facts(late) == facts(whole)
+    assert facts(persist_all(late)) == facts(persist_all(whole))
 
 
 def content(reported: ReportTable) -> JournalContent:
@@ -136,6 +136,18 @@ def test_only_persisted_reports_are_acknowledged() -> None:
     answer = reported.answer(KEY, "00000000")
     assert (answer.persisted_sequence, answer.persisted_events) == (2, 10)
     assert not reported.unpersisted()
+
+
+def test_the_account_ends_with_the_newest_report_whose_events_are_in_the_journal() -> None:
+    reported = applied([leads(0, 1, events=(0, 4), sent=10.0), report(1, 1, rank=1, sent=90.0)])
+    assert facts(reported).events_until == 0.0
+    page = finished(reported.page(KEY))
+    assert page is not None
+    apply(reported, KEY, leads(0, 2, events=(0, 8), sent=20.0), POD, 1.0)
+    reported.persisted(KEY, page, {name: WrittenFile(1) for name in page.segments}, 1.0)
+    assert facts(reported).events_until == 10.0
+    apply(reported, KEY, leads(0, 4, events=(12, 16), sent=40.0), POD, 1.0)  # the report before it was lost
+    assert facts(persist_all(reported)).events_until == 20.0
 
 
 def test_a_page_that_was_not_written_is_due_again() -> None:

@@ -95,13 +95,21 @@ async def test_files_that_may_be_of_another_run_stay(
 async def test_no_link_leads_a_deletion_elsewhere(artifacts: RunArtifacts, tmp_path: Path) -> None:
     put(tmp_path, {f"victim/{RUN}/run.json": record(), "victim/file": ""})
     (tmp_path / RUN).symlink_to(tmp_path / "victim" / RUN)
-    with pytest.raises(StoreForbidden, match="links"):
+    with pytest.raises(StoreForbidden, match="link"):
         await artifacts.delete(run())
     (tmp_path / "ml").symlink_to(tmp_path / "victim")
     (tmp_path / RUN).unlink()
-    with pytest.raises(StoreForbidden, match="links"):
+    with pytest.raises(StoreForbidden, match="link"):
         await artifacts.delete(run("volume:///ml"))
     assert left(tmp_path) == [f"victim/{RUN}/run.json", "victim/file"]
+
+
+async def test_the_files_in_a_bucket_go_and_those_of_other_runs_stay(artifacts: RunArtifacts, bucket_url: str) -> None:
+    store = open_store(bucket_url)
+    for key in (f"{RUN}/run.json", f"{RUN}/reported/state.json", f"{OTHER}/run.json"):
+        store.put(key, json.dumps(record()).encode())
+    assert await artifacts.delete(run(bucket_url)) == [f"2 files below {bucket_url}/{RUN}"]
+    assert [entry.key for entry in store.list()] == [f"{OTHER}/run.json"]
 
 
 async def test_a_bucket_that_refuses_keeps_the_record_that_names_the_run(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from mldiagnostics.goodput.report.cluster_record import ClusterRecord
@@ -14,6 +14,7 @@ from mldiagnostics_api.v1alpha1 import RunSession
 from mldiagnostics_kube.client.apiserver import path_to
 from mldiagnostics_kube.process.clock import utc_now
 from mldiagnostics_operator.control_plane.identity.sender import Sender
+from support.cluster.namespaces import Stage
 from support.cluster.operating import DEADLINE_S, condition
 from support.cluster.run_world import attempt, running
 
@@ -74,6 +75,63 @@ async def test_a_restart_is_explained_by_the_node_that_was_lost(
     async with asyncio.timeout(DEADLINE_S):
         while "Disrupted" not in await cluster.items(path, lambda event: event["reason"]):  # noqa: ASYNC110 - polls
             await asyncio.sleep(0.1)
+
+
+FIRST = {"jobset.sigs.k8s.io/job-index": "0"}
+SECOND = {"jobset.sigs.k8s.io/job-index": "1"}
+
+
+async def test_restarts_in_place_are_attempts_with_their_causes(world: World) -> None:
+    await world.start()
+    await world.pod("w-0", "healthy", place=FIRST)
+    await world.pod("w-1", "healthy", place=SECOND)
+    await world.set_jobset(restarts=0, ready=1)
+    await world.until(lambda run: attempt(run, 0).get("podUid"))
+    await world.restart("w-0", 1, 137, "OOMKilled")
+    await world.until(lambda run: attempt(run, 1).get("podUid"))
+    await world.restart("w-0", 1, 3, "Error", after_s=5, delayed=True)
+    run = await world.until(lambda run: run["status"]["reason"] == "CrashLoopBackOff")
+    assert run["status"]["phase"] == "Active"
+    assert "container 'train' of pod 'w-0' ended with exit code 3" in run["status"]["message"]
+    await world.restart("w-0", 2, 3, "Error", after_s=5)
+    run = await world.until(lambda run: attempt(run, 2))
+    await world.restart("w-1", 4, 1, "Error", delayed=True)  # it does not lead
+    run = await world.until(lambda run: "'w-1'" in run["status"]["message"])
+    assert (run["status"]["attempt"], run["status"]["hosts"]["restarts"]) == (2, 6)
+    shown = [(each["attempt"], each.get("reason"), each.get("cause")) for each in run["status"]["attempts"]]
+    assert shown == [(0, "OOMKilled", "OutOfMemory"), (1, "Error", "ExitCode"), (2, None, None)]
+    await world.events("CrashLoopBackOff", "Disrupted", "Restarted")
+
+
+async def test_pods_of_a_deployment_are_hosts_without_steps_and_a_replaced_one_does_not_count(world: World) -> None:
+    pod = {"metadata": {"labels": {"app": "server"}}, "spec": {"containers": [{"name": "serve", "image": "serve:1"}]}}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "server"}}, "template": pod}
+    opted_in = {"managed-mldiagnostics-gke": "true"}
+    world.jobset = await Stage(world.ml, "").make("apps/v1", "Deployment", "server", labels=opted_in, spec=spec)
+    run = await world.until(lambda run: run["spec"].get("runId"))
+    world.run_id = run["spec"]["runId"]
+    pods = [await world.pod(name, "healthy") for name in ("server-a", "server-b")]
+    key = RunKey(world.ml.name, world.run_id)
+
+    def report(pod: dict[str, Any], incarnation: str) -> None:
+        metadata, now = pod["metadata"], utc_now().timestamp()
+        fields = {"v": 1, "incarnation": incarnation, "sequence": 1, "sent": now, "rank": 0, "worldSize": 1}
+        body = fields | {"run": {"name": "server"}, "progress": {"step": 7, "changed": now}}
+        sender = Sender(world.ml.name, "default", metadata["name"], metadata["uid"])
+        world.controller.reports.apply(key, read_report(body), sender, now)
+
+    for number, each in enumerate(pods):
+        report(each, f"{number:08x}")
+    await world.until(lambda run: run.get("status", {}).get("hosts", {}).get("summary") == "2/2")
+    await world.ml.remove_pod("server-a")
+    report(await world.pod("server-c", "healthy"), "0000000c")
+    await world.restart("server-c", 3, 1, "Error")
+    run = await world.until(lambda run: run["status"]["hosts"].get("restarts") == 3)
+    status = run["status"]
+    assert (status["hosts"]["summary"], status["independent"]) == ("2/2", True)
+    assert "exceptions" not in status["hosts"]
+    assert [(each["attempt"], each.get("cause")) for each in status["attempts"]] == [(0, None)]
+    assert not {"progress", "goodput"} & status.keys()
 
 
 async def test_signals_and_sessions_are_in_the_status(world: World) -> None:

@@ -42,7 +42,7 @@ def metric(value: object, value_type: ValueType, **labels: str) -> dict[str, Any
     }
 
 
-def test_it_sends_one_point_of_each_series_with_the_current_time(server: MonitoringServer) -> None:
+def test_the_exporter_sends_one_point_of_each_series_with_the_current_time(server: MonitoringServer) -> None:
     before = time.time()
     GCPMetrics("p", client=client(server)).send_metrics(
         [

@@ -26,7 +26,7 @@ def assert_equal(numbers: SortedNumbers, expected: list[int], probes: list[int])
 
 @given(NUMBERS, NUMBERS, st.randoms(use_true_random=False))
 @example([], [], Random(1))
-def test_they_are_those_of_a_sorted_list(first: list[int], added: list[int], random: Random) -> None:
+def test_sorted_numbers_are_those_of_a_sorted_list(first: list[int], added: list[int], random: Random) -> None:
     numbers, expected = SortedNumbers(array("q", first)), sorted(first)
     for number in added:
         numbers.add(number)

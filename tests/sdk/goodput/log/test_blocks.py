@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.goodput.log.blocks import BLOCK_BYTES, MAX_LINE_BYTES, whole_lines
+from mldiagnostics.goodput.log.blocks import BLOCK_BYTES, MAX_LINE_BYTES, ReadPosition, whole_lines
 
 PIECES = 256
 
@@ -37,3 +38,28 @@ def test_a_line_without_end_is_never_held() -> None:
     assert max(len(block) for block, _ in blocks) <= MAX_LINE_BYTES + 2 * BLOCK_BYTES
     assert b"".join(block for block, _ in blocks).endswith(b"y\nz\n")
     assert blocks[-1][1] == PIECES * BLOCK_BYTES + 4
+
+
+@given(st.lists(st.binary(max_size=40), max_size=12), st.integers(1, 7))
+def test_a_position_reads_each_whole_line_once_while_the_file_grows(lines: list[bytes], pieces: int) -> None:
+    text = b"".join(line.replace(b"\n", b"") + b"\n" for line in lines)
+    position, read = ReadPosition(), b""
+    for piece in range(1, pieces + 1):
+        file = io.BytesIO(text[: len(text) * piece // pieces])
+        assert position.is_in(file)
+        for block, end in position.new_lines(file):
+            read += block
+            position.move(block, end)
+    assert (read, position.offset) == (text, len(text))
+    assert text.startswith(position.head)
+    assert text.endswith(position.tail)
+
+
+@pytest.mark.parametrize("other", [b"X" * 300 + b"\n", b"a" * 299 + b"X\n", b"a" * 10], ids=["start", "end", "shorter"])
+def test_a_position_is_not_in_another_file(other: bytes) -> None:
+    position = ReadPosition()
+    text = b"a" * 300 + b"\n"
+    for block, end in position.new_lines(io.BytesIO(text)):
+        position.move(block, end)
+    assert position.is_in(io.BytesIO(text + b"more"))
+    assert not position.is_in(io.BytesIO(other))

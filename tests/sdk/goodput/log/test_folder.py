@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from mldiagnostics.goodput.log.folder import LogFolder
+from mldiagnostics.store.shared import Reader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +20,7 @@ def changed_at(path: Path, ns: int) -> None:
 
 
 def test_new_files_are_found_by_the_time_of_the_directory(tmp_path: Path) -> None:
-    folder, old = LogFolder(str(tmp_path)), time.time_ns() - YEAR_NS
+    folder, old = LogFolder(str(tmp_path), Reader(str(tmp_path))), time.time_ns() - YEAR_NS
     for number in range(3):
         (tmp_path / f"{number}.jsonl").touch()
         changed_at(tmp_path, old + number)
@@ -27,7 +28,7 @@ def test_new_files_are_found_by_the_time_of_the_directory(tmp_path: Path) -> Non
 
 
 def test_a_directory_that_did_not_change_is_not_listed(tmp_path: Path) -> None:
-    folder, old = LogFolder(str(tmp_path)), time.time_ns() - YEAR_NS
+    folder, old = LogFolder(str(tmp_path), Reader(str(tmp_path))), time.time_ns() - YEAR_NS
     changed_at(tmp_path, old)
     assert folder.paths() == []
     (tmp_path / "0.jsonl").touch()
@@ -36,7 +37,7 @@ def test_a_directory_that_did_not_change_is_not_listed(tmp_path: Path) -> None:
 
 
 def test_a_change_of_now_may_hide_another_one(tmp_path: Path) -> None:
-    folder, now = LogFolder(str(tmp_path)), time.time_ns() + YEAR_NS
+    folder, now = LogFolder(str(tmp_path), Reader(str(tmp_path))), time.time_ns() + YEAR_NS
     for number in range(3):
         (tmp_path / f"{number}.jsonl").touch()
         changed_at(tmp_path, now)
@@ -47,6 +48,6 @@ def test_a_file_is_followed_by_the_next_of_its_process(tmp_path: Path) -> None:
     names = [f"a0-r{rank}-0123abcd-{number:05}.jsonl" for rank in (0, 1) for number in (1, 2, 3)]
     for name in [*names, "other.txt"]:
         (tmp_path / name).touch()
-    folder = LogFolder(str(tmp_path))
+    folder = LogFolder(str(tmp_path), Reader(str(tmp_path)))
     assert folder.paths() == [str(tmp_path / name) for name in names]
     assert folder.followed == {str(tmp_path / name) for name in names if "-00003" not in name}

@@ -22,15 +22,16 @@ def record(log: str, *steps: int, job: str = "job") -> None:
     recorder.close()
 
 
-def test_objects_are_read_as_they_come(gcs_bucket: str) -> None:
-    url = f"gs://{gcs_bucket}/logs/job/"
+def test_objects_are_read_as_they_come(bucket_url: str) -> None:
+    url = f"{bucket_url}/job/"
     log, listener = open_log(url), EventCollector()
     for number in range(3):
         record(url, number)
         log.read_new(listener, NOW)
         log.read_new(listener, NOW)
         assert listener.steps() == list(range(number + 1))
-    assert [entry.payload["step_count"] for entry in log.payloads(NOW)] == [0, 1, 2]
+    # S3 and Azure know the second of an object, so those of several processes in one second have no order.
+    assert sorted(entry.payload["step_count"] for entry in log.payloads(NOW)) == [0, 1, 2]
 
 
 def test_a_position_is_which_objects_were_read(gcs_bucket: str) -> None:

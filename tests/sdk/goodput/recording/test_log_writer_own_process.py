@@ -10,6 +10,7 @@ from mldiagnostics.goodput import GoodputCalculator, GoodputRecorder, written_lo
 from mldiagnostics.goodput.log.payloads import read_payloads
 from mldiagnostics.goodput.recording import log_writer
 from mldiagnostics.goodput.recording.named_log import NamedLog
+from mldiagnostics.store import open_store
 from support.goodput.logs import run_program
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def test_a_log_whose_recorder_is_gone_needs_no_flush(tmp_path: Path) -> None:
 
 
 def test_a_log_in_a_bucket_needs_no_flush(gcs_bucket: str, tmp_path: Path) -> None:
+    assert not list(open_store(f"gs://{gcs_bucket}/log").list(""))  # imports the client: seconds on a loaded machine
     recorder = record(f"gs://{gcs_bucket}/log")
     assert GoodputCalculator("job", "goodput_job", cache_dir=tmp_path).get_job_goodput()[2] == 2
     recorder.close()

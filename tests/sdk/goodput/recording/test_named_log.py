@@ -42,7 +42,7 @@ def test_what_is_written_is_read(log: Any) -> None:
     assert log.read_cloud_logging_entries(end_time=NOW - timedelta(hours=1))[0] == []
 
 
-def test_it_knows_what_the_peers_knows(log: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_log_has_the_attributes_of_the_peers(log: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "ours")
     assert (log.project_id, log.log_name, log.retention_period) == ("ours", "goodput_job", timedelta(days=7))
     assert log.job_start_time is None

@@ -202,7 +202,7 @@ def test_an_elastic_job(clock: Clock) -> None:
     assert details["available_slice_efficiency"] == pytest.approx((before + (down + after) / 2) / elapsed)
 
 
-def test_its_monitor_shows_what_the_calculator_says(clock: Clock, tmp_path: Path) -> None:
+def test_maxtexts_monitor_shows_what_the_calculator_says(clock: Clock, tmp_path: Path) -> None:
     recorder = recorder_of_maxtext()
     monitor = monitoring.GoodputMonitor(
         job_name=RUN,

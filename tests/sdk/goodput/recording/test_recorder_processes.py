@@ -221,17 +221,58 @@ print(threading.active_count())
     assert run_program(body, tmp_path) == ("\n1\n", "")
 
 
-def test_the_first_event_has_the_time_of_its_call(tmp_path: Path) -> None:
-    body = """
+SLOW_TO_OPEN = """
+import threading
+go_on = threading.Event()
+
+class Slow:
+    def find_spec(self, name, *_):
+        if name == "mldiagnostics.goodput.log.writing":
+            assert go_on.wait(30), "the recorder waits for its log"
+
+sys.meta_path.insert(0, Slow())
 recorder = begin()
-opened = []
-sys.addaudithook(lambda event, _: event == "import" and opened.append(time.time()))
-recorder.record_step_start_time(1)
-print(opened[0])
+for step in range(3):
+    recorder.record_step_start_time(step)
+recorded = time.time()
 """
-    said, _ = run_program(body, tmp_path)
-    [event] = [record.t for record in map(decode, lines(log_of(tmp_path))) if record.name == "goodput"]
-    assert event <= float(said), "opening the log belongs to the time after it"
+ENDS_OF_OPENING = {
+    "flushed": "go_on.set(); recorder.flush()",
+    "closed": "go_on.set(); recorder.close()",
+    "left at the exit": "go_on.set()",
+    "opened at the exit": "import atexit; atexit.register(go_on.set)",
+    "forked meanwhile": """
+import warnings
+warnings.simplefilter("ignore")
+threading.Timer(0.2, go_on.set).start()
+if not os.fork():
+    recorder.record_step_start_time(3)
+    recorder.close()
+    os._exit(0)
+assert os.wait()[1] == 0
+""",
+}
+
+
+@pytest.mark.parametrize("end", ENDS_OF_OPENING.values(), ids=ENDS_OF_OPENING)
+def test_events_do_not_wait_for_the_log_to_open_and_none_is_lost(tmp_path: Path, end: str) -> None:
+    body = f"{SLOW_TO_OPEN}\n{end}\nprint(recorded)"
+    said, err = run_program(body, tmp_path)
+    assert err == ""
+    records = [record for record in map(decode, lines(log_of(tmp_path))) if record.name == "goodput"]
+    assert sorted(events_in(log_of(tmp_path)).steps()) == list(range(4 if "fork" in end else 3))
+    assert sum(record.t <= float(said) for record in records) == 3, "each has the time of its call"
+
+
+def test_the_log_has_the_place_that_the_first_event_gives(tmp_path: Path) -> None:
+    body = f"""
+{SLOW_TO_OPEN}
+os.environ["MLDIAG_GOODPUT_LOG"] = os.getcwd() + "/elsewhere"
+os.chdir("/")
+go_on.set()
+"""
+    run_program(body, tmp_path)
+    assert sorted(events_in(log_of(tmp_path)).steps()) == [0, 1, 2]
 
 
 def test_a_log_that_cannot_be_written_now_is_written_later(tmp_path: Path) -> None:

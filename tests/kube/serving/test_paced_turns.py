@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import asyncio
+
+from mldiagnostics_kube.serving.paced_turns import PacedTurns
+
+DEADLINE_S = 60.0
+
+
+async def test_a_flood_of_one_client_delays_another_by_one_turn() -> None:
+    turns, order = PacedTurns(1000.0, burst=1), list[str]()
+
+    async def take(client: str) -> None:
+        await turns.take(client)
+        order.append(client)
+
+    async with asyncio.timeout(DEADLINE_S):
+        await take("first")
+        flood = [asyncio.create_task(take("flood")) for _ in range(50)]
+        await asyncio.sleep(0)
+        await take("honest")
+        assert order.count("flood") <= 2, "one turn was free at once, one came before in the circle"
+        await asyncio.gather(*flood)
+    assert order.count("flood") == 50
+
+
+async def test_a_waiter_that_is_cancelled_takes_no_turn() -> None:
+    turns = PacedTurns(0.001, burst=1)
+    await turns.take("first")
+    waiting = [asyncio.create_task(turns.take("second")) for _ in range(3)]
+    await asyncio.sleep(0)
+    for each in waiting:
+        each.cancel()
+    results = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(each) for each in results] == [asyncio.CancelledError] * 3
+
+
+async def test_turns_come_at_the_rate() -> None:
+    loop, turns = asyncio.get_running_loop(), PacedTurns(100.0, burst=4)
+    begin = loop.time()
+    async with asyncio.timeout(DEADLINE_S):
+        for _ in range(14):
+            await turns.take("client")
+    assert loop.time() - begin >= 0.1 - 0.001
