@@ -47,7 +47,7 @@ page_module = $(lastword $(subst =, ,$(1)))
 # The parts of the gate that run no tests; they run side by side.
 STATIC := lint types prose layers generated
 
-.PHONY: help setup demo test quick flakes unit contract cluster apiserver root e2e oldest coverage check static lint types prose layers generated charts bench chaos fuzz fuzz-reports manifests release images package wheels notes publish announce lock fmt clean
+.PHONY: help setup demo test quick flakes unit contract cluster apiserver root e2e oldest coverage check static lint types prose layers generated charts agreement bench chaos fuzz fuzz-reports manifests release images package wheels notes publish announce lock fmt clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}' Makefile
@@ -115,6 +115,7 @@ types: setup
 
 prose: setup
 	@$(PY) tests/layout/prose.py
+	@PYTHONPATH=tests $(PY) -m layout.subjects
 
 layers: setup
 	@$(BIN)/lint-imports --no-logo > .tools/layers.log 2>&1 || { cat .tools/layers.log; exit 1; }
@@ -130,6 +131,9 @@ charts: setup
 
 chaos: setup ## Attacks and disruptions on a cluster, with a table (CHAOS=name for one; about 25 min)
 	@PYTHONPATH=e2e:tests $(PY) -m chaos $(CHAOS)
+
+agreement: setup ## Ask every surface of a cluster about random histories of runs (SEED=n repeats one; not yet in `make test`)
+	@$(PY) -m pytest -q -n 0 tests/seams/cluster_run_facts.py $(SEED:%=--hypothesis-seed=%)
 
 bench: setup ## Measure speed and memory beside peers; rewrites docs/benchmarks.md
 	@PYTHONPATH=e2e:tests $(PY) -m bench $(BENCH)
@@ -170,7 +174,7 @@ announce: setup ## Make the release of this version on GitHub, with notes and fi
 lock: setup ## Resolve the dependencies anew
 	@$(COMPILE) --all-extras -o requirements.lock --group dev --group peers --group oracle $(MEMBERS:%=%/pyproject.toml)
 	@set -e; for image in operator webhook cli; do \
-	  $(COMPILE) $$([ $$image = cli ] && echo --extra gcs) -c requirements.lock -o $$image/requirements.lock $$image/pyproject.toml; \
+	  $(COMPILE) $$([ $$image = cli ] && echo --extra azure --extra gcs --extra s3) -c requirements.lock -o $$image/requirements.lock $$image/pyproject.toml; \
 	  printf "hatchling\nuv==$(UV_VERSION)\n" | $(COMPILE) -o $$image/build.lock -; \
 	done
 	@$(COMPILE) -c requirements.lock -o cli/xprof/requirements.lock cli/xprof/requirements.in

@@ -1,6 +1,8 @@
 """Metrics written to files and forwarded to the MLflow run of the program.
 
 pip install ./sdk mlflow; python with_mlflow.py
+
+`mlflow-skinny` has no database of its own: set MLFLOW_TRACKING_URI to a server.
 """
 
 import mlflow
