@@ -115,7 +115,7 @@ async def test_the_comparison(serve: Serve, pages: CheckedPages, tmp_path: Path)
     url = await serve(tmp_path / "runs")
     page = await pages.open(url)
     responses: list[Response] = []
-    page.on("response", responses.append)
+    page.on("response", lambda each: responses.append(each))  # noqa: PLW0108 - Playwright marks its handlers
     requests = await opened(page, f"{url}compare?run=runs/first&run=runs/second", "/api/live", "runs")
     await expect(page.locator("figure canvas")).to_be_visible()
     put_run(store, "first", name="renamed")
