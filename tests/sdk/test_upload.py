@@ -35,9 +35,10 @@ closed = run.close()
 print(closed.dropped, flush=True)
 """
 UNTIL_UPLOADED = """
-import os, pathlib
+import os
 deadline = time.monotonic() + 100
-while any(path.is_file() for path in pathlib.Path(os.environ["MLDIAG_SPOOL"]).rglob("*")):
+# Folders may be removed during a walk.
+while any(names for _, _, names in os.walk(os.environ["MLDIAG_SPOOL"])):
     assert time.monotonic() < deadline
     time.sleep(0.05)
 """

@@ -146,7 +146,9 @@ async def test_the_time_of_listed_runs(server: aiohttp.ClientSession, root: Path
     assert whole == pytest.approx(account["elapsed_s"])
     status, steps = await read(server, f"/api/runs/{root.name}/trained/steptimes")
     assert (status, steps["count"]) == (200, STEPS - 1)
-    assert 0 < steps["min"] <= steps["median"] <= steps["p99"] <= steps["max"]
+    # A step of this run can be shorter than a microsecond, the resolution of its records.
+    assert 0 <= steps["min"] <= steps["median"] <= steps["p99"] <= steps["max"]
+    assert steps["max"] > 0
     assert (await read(server, f"/api/runs/{root.name}/other/steptimes"))[1]["count"] == 0
     for bad in ({}, {"run": names * 10 + [f"a/{at}" for at in range(33)]}, {"runs": names[0]}):
         assert (await read(server, "/api/goodput", **bad))[0] == 400

@@ -47,15 +47,21 @@ def start_upload(destination: str) -> None:
 def upload_run_record(destination: str, key: str) -> None:
     """Upload the waiting copies of one run.json, and return when that is done.
 
+    The other files beside them follow in the background.
+
     Raises `StoreError`, `ConfigurationError` or `MissingExtraError`.
     """
-    if has_any(destination):
-        store = open_store(destination)
-        for directory in abandoned_directories(destination, key=key):
-            try:
-                upload_all(directory, store, only=lambda waiting: waiting == key)
-            finally:
-                directory.remove_or_release()
+    if not has_any(destination):
+        return
+    store, has_locked = open_store(destination), False
+    for directory in abandoned_directories(destination, key=key):
+        has_locked = True
+        try:
+            upload_all(directory, store, only=lambda waiting: waiting == key)
+        finally:
+            directory.remove_or_release()
+    if has_locked:  # another upload that listed meanwhile has passed by these directories
+        start_upload(destination)
 
 
 def _upload(destination: str) -> None:
