@@ -155,6 +155,7 @@ async def test_ctrl_c_cancels_the_capture_in_the_cluster(ml: Namespace, mldiag: 
         await ml.pod("trainer-0", server.port)
         with in_terminal(command, cwd=mldiag.folder, env=mldiag.environment(), pipe=True) as process:
             await asyncio.wait_for(server.began.wait(), 60)
+            await asyncio.to_thread(process.wait_for, "capturing trainer-0")  # else it deletes the object
             process.press_ctrl_c()
             code, out = await asyncio.to_thread(process.end)
     assert code == INTERRUPTED, process.shown
