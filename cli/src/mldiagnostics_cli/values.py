@@ -12,7 +12,7 @@ from mldiagnostics.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["DASH", "age", "bytes_of", "moment", "number", "size", "some_names"]
+__all__ = ["DASH", "age", "bytes_of", "moment", "number", "short_id", "size", "some_names"]
 
 DASH = "-"
 """Stands for a value that is not known."""
@@ -22,9 +22,20 @@ _LONG = 10
 """From so many of a unit on, the smaller unit is left out."""
 
 _SHOWN_NAMES = 5
+_ID_SHOWN = 16
+"""Characters of an id: the run of an MLRun's name has as many, and other commands take them."""
 
 _PREFIXES = ("", "Ki", "Mi", "Gi", "Ti")
 _SIZE = re.compile(rf"([0-9]{{1,15}})({'|'.join(_PREFIXES)})", re.ASCII)
+
+
+def short_id(run_id: str) -> str:
+    """Return the part of a run's id that tables and completion show.
+
+    >>> short_id("0123456789abcdef0123")
+    '0123456789abcdef'
+    """
+    return run_id[:_ID_SHOWN]
 
 
 def age(seconds: float | None) -> str:

@@ -13,14 +13,14 @@ from mldiagnostics.goodput.events import packing
 from mldiagnostics.goodput.events.event import Event, EventCode
 from mldiagnostics_api.formats import format_time
 from mldiagnostics_api.names import RUN_LABEL
-from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.runs.names import run_label
 from mldiagnostics_kube.client.apiserver import path_to
 from support.cluster import builders
 from support.cluster.cluster_histories import ReplaceLeader, Restart, SetClock, Silence, Train
 from support.cluster.control_planes import ACCOUNT, Reporter, make_account
 from support.cluster.namespaces import Stage
-from support.cluster.operating import DEADLINE_S, Namespace
+from support.cluster.operating import Namespace
+from support.cluster.run_world import runs_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -164,16 +164,7 @@ class PlayedRun:
 
     async def until(self, holds: Callable[[Object], Any]) -> Object:
         """Wait until the run meets the condition; return it."""
-        runs: list[Object] = []
-        path = path_to(*RUNS.gvr, namespace=self.ml.name)
-        try:
-            async with asyncio.timeout(DEADLINE_S):
-                while not (runs and holds(runs[0])):
-                    await asyncio.sleep(0.05)
-                    runs = await self.ml.cluster.items(path, dict)
-        except TimeoutError:
-            raise AssertionError(f"the run stays {runs}") from None
-        [run] = runs
+        [run] = await runs_once(self.ml, holds)
         return run
 
     async def _train(self, act: Train) -> None:

@@ -38,6 +38,20 @@ JOB: Final = {**HOSTS, "template": POD}
 JOBS: Final = {"replicatedJobs": [{"name": "workers", "replicas": 1, "template": {"spec": JOB}}]}
 
 
+async def runs_once(ml: Namespace, holds: Callable[[Object], Any]) -> list[Object]:
+    """Wait until the first run of a namespace meets the condition; return all runs."""
+    runs: list[Object] = []
+    path = path_to(*RUNS.gvr, namespace=ml.name)
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            while not (runs and holds(runs[0])):
+                await asyncio.sleep(0.1)
+                runs = await ml.cluster.items(path, dict)
+    except TimeoutError:
+        raise AssertionError(f"the run stays {runs}") from None
+    return runs
+
+
 class World:
     """A run of a JobSet with its pods, and the exchange with captures."""
 
@@ -78,16 +92,7 @@ class World:
 
     async def until(self, holds: Callable[[Object], Any]) -> Object:
         """Wait until the run meets the condition; return it."""
-        runs: list[Object] = []
-        path = path_to(*RUNS.gvr, namespace=self.ml.name)
-        try:
-            async with asyncio.timeout(DEADLINE_S):
-                while not (runs and holds(runs[0])):
-                    await asyncio.sleep(0.1)
-                    runs = await self.ml.cluster.items(path, dict)
-        except TimeoutError:
-            raise AssertionError(f"the run stays {runs}") from None
-        return runs[0]
+        return (await runs_once(self.ml, holds))[0]
 
     async def pod(
         self, name: str, node: str, attempt: int = 0, *, labelled: bool = True, place: Object | None = None

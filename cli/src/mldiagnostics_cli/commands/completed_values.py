@@ -15,6 +15,7 @@ from click.shell_completion import CompletionItem
 
 from mldiagnostics_cli.commands.cluster_options import chosen_cluster
 from mldiagnostics_cli.commands.source_options import SourceChoice
+from mldiagnostics_cli.values import short_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,7 +30,6 @@ __all__ = ["complete_groups", "complete_metrics", "complete_runs", "complete_ses
 LIMIT_S: Final = 3.0
 """A user who presses Tab waits no longer for a bucket or a cluster."""
 
-_ID_SHOWN = 16
 _WORD = re.compile(r"[\w.@%+=,/-]+")
 """Values that every shell takes as one word without quotes."""
 
@@ -85,9 +85,9 @@ def _run_values(rows: Sequence[RunRow], incomplete: str) -> Iterator[tuple[str, 
     for row in rows:
         is_name = names[row.name] == 1 and _WORD.fullmatch(row.name)
         if is_name:
-            yield row.name, f"{row.phase} {row.run_id[:_ID_SHOWN]}"
+            yield row.name, f"{row.phase} {short_id(row.run_id)}"
         if not is_name or (incomplete and row.run_id.startswith(incomplete)):
-            yield row.run_id[:_ID_SHOWN], f"{row.phase} {row.name}"
+            yield short_id(row.run_id), f"{row.phase} {row.name}"
 
 
 def _from_source(context: click.Context, values_of: Callable[[RunSource], Iterable[tuple[str, str]]]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from mldiagnostics.runs.reference import DELETION_PREFIX
 from mldiagnostics_cli.exit_codes import FAILED, PARTIAL
 from mldiagnostics_cli.output import is_terminal, note, show_rows
 from mldiagnostics_cli.table import TableColumn
-from mldiagnostics_cli.values import DASH, size
+from mldiagnostics_cli.values import DASH, short_id, size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ def delete_runs(
 def _confirm(found: Sequence[DeletableRun], *, yes: bool) -> None:
     if yes:
         return
-    names = ", ".join(each.row.name or each.row.run_id[:16] for each in found)
+    names = ", ".join(each.row.name or short_id(each.row.run_id) for each in found)
     if not (sys.stdin is not None and sys.stdin.isatty() and is_terminal()):
         raise ConfigurationError(f"{names}: not deleted, as there is no terminal to confirm it; pass --yes")
     files = [each.files for each in found if each.files is not None]
@@ -88,7 +88,7 @@ def _document(run: DeletableRun) -> dict[str, object]:
 
 _COLUMNS: list[TableColumn[DeletableRun]] = [
     TableColumn("NAME", lambda each: each.row.name or DASH),
-    TableColumn("RUN", lambda each: each.row.run_id[:16]),
+    TableColumn("RUN", lambda each: short_id(each.row.run_id)),
     TableColumn("FILES", lambda each: DASH if each.files is None else str(each.files), is_number=True),
     TableColumn("SIZE", lambda each: size(each.bytes), is_number=True),
     TableColumn("DIRECTORY", lambda each: each.row.directory or DASH, is_wide=True),

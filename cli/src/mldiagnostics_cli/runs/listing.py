@@ -11,7 +11,7 @@ from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.output import note, show_rows
 from mldiagnostics_cli.runs.run_filter import RunFilter
 from mldiagnostics_cli.table import PHASE_COLOURS, TableColumn
-from mldiagnostics_cli.values import DASH, age
+from mldiagnostics_cli.values import DASH, age, short_id
 
 if TYPE_CHECKING:
     from mldiagnostics.runs import RunRow
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["columns", "elapsed_s", "goodput_text", "phase_text", "show_runs"]
 
-_ID_SHOWN = 16
-"""Characters of an id: the run of an MLRun's name has as many, and other commands take them."""
 _NAME_KEPT = 24
 """Characters of a name that stay where a terminal is narrow: runs of a sweep differ at the end of their names."""
 
@@ -46,7 +44,7 @@ def columns(now: float, *, with_namespace: bool = False) -> list[TableColumn[Run
     """Return the columns of a table of runs, as of `now` in Unix seconds."""
     return [
         TableColumn("NAME", lambda row: row.name or DASH, least=_NAME_KEPT),
-        TableColumn("RUN", lambda row: row.run_id[:_ID_SHOWN]),
+        TableColumn("RUN", lambda row: short_id(row.run_id)),
         TableColumn("PHASE", phase_text, colours=PHASE_COLOURS, is_whole=True),
         TableColumn("STEP", lambda row: DASH if row.step is None else str(row.step), is_number=True),
         TableColumn("STEP-TIME", lambda row: duration(row.step_time_s), is_number=True),
