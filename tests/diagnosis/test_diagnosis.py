@@ -199,7 +199,13 @@ def test_hosts_that_wait_for_a_missing_host_are_not_bound_by_communication() -> 
 
 @pytest.mark.parametrize(
     ("phase", "code"),
-    [("input", "InputBound"), ("host", "HostBound"), ("compilation", "Recompiling"), ("callback", "DebugCallback")],
+    [
+        ("input", "InputBound"),
+        ("transfer", "TransferBound"),
+        ("host", "HostBound"),
+        ("compilation", "Recompiling"),
+        ("callback", "DebugCallback"),
+    ],
 )
 def test_a_phase_that_is_long_on_all_hosts(phase: Phase, code: str) -> None:
     job = synchronous_job(steady(4, 10, {host: {phase: 0.02} for host in range(4)}))

@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics_diagnosis.phases import PHASES
-from mldiagnostics_diagnosis.reading.host_activity import activities
+from mldiagnostics_diagnosis.reading.host_activity import activities, transfers
 from mldiagnostics_diagnosis.reading.partition import Layer, partition
 from mldiagnostics_diagnosis.reading.recording import Device
 from mldiagnostics_diagnosis.reading.shapes import shapes_of
@@ -61,17 +61,24 @@ def summarize(recording: Recording, *, host: str, trace_bytes: int) -> dict[str,
     }
     if windows is None or not windows.windows:
         return document
-    layers = [
+    of_device = [
         Layer([each for each in device.work if each[2] != "collective"]),
         Layer([each for each in device.work if each[2] == "collective"]),
         Layer(device.loops),
-        Layer([(start, end, phase) for start, end, phase, _ in doing]),
     ]
+    # A launch explains the least: on a GPU it waits for the transfers of other threads.
+    of_host = [
+        [each for each in doing if not each.is_launch],
+        transfers([each for each in recording.threads if each is not thread]),
+        [each for each in doing if each.is_launch],
+    ]
+    layers = [*of_device, *(Layer([each[:3] for each in group]) for group in of_host)]
     spent = [partition(window.start_ps, window.end_ps, layers) for window in windows.windows]
     total = sum(sum(each.values()) for each in spent)
     document["steps"] = _steps(windows, spent, device)
     document["coverage"] = round(1 - sum(each["idle"] for each in spent) / total, 4) if total else 0.0
-    document["operations"] = _operations(windows.windows, device, doing, layers)
+    explained = [(each, layers[: len(of_device) + number]) for number, group in enumerate(of_host) for each in group]
+    document["operations"] = _operations(windows.windows, device, explained)
     _add_shapes(document["operations"], recording, {name for name, _ in device.totals})
     return document
 
@@ -124,7 +131,7 @@ def _is_kept(number: int, stride: int) -> bool:
 
 
 def _operations(
-    windows: Sequence[StepSpan], device: Device, doing: Sequence[Activity], layers: Sequence[Layer]
+    windows: Sequence[StepSpan], device: Device, explained: Sequence[tuple[Activity, Sequence[Layer]]]
 ) -> list[dict[str, Any]]:
     """Return the longest operations per step: the device's, and delays by the host."""
     span = windows[-1].end_ps - windows[0].start_ps
@@ -136,7 +143,7 @@ def _operations(
         (picoseconds / steps, count / steps, name, phase)
         for (name, phase), (picoseconds, count) in device.totals.items()
     ]
-    of_host = sorted(_exposed(windows, doing, layers), reverse=True)[:MAX_ACTIVITIES]
+    of_host = sorted(_exposed(windows, explained), reverse=True)[:MAX_ACTIVITIES]
     of_device = sorted(rows, reverse=True)[: MAX_OPERATIONS - len(of_host)]
     return [
         {"name": _printable(name) or "?", "phase": phase, "seconds": _seconds(time), "count": round(count, 3)}
@@ -154,16 +161,16 @@ def _add_shapes(operations: Sequence[dict[str, Any]], recording: Recording, of_d
 
 
 def _exposed(
-    windows: Sequence[StepSpan], doing: Sequence[Activity], layers: Sequence[Layer]
+    windows: Sequence[StepSpan], explained: Sequence[tuple[Activity, Sequence[Layer]]]
 ) -> list[tuple[float, float, str, Phase]]:
     """Return the host's activities per step while the device waits for them.
 
-    Each has its picoseconds and its number.
+    Each has its picoseconds and its number. The layers beside an activity explain its time before it does.
     """
     spent: dict[tuple[str, Phase], list[int]] = defaultdict(lambda: [0, 0])
-    for start, end, phase, name in doing:
+    for (start, end, phase, name, _), layers in explained:
         if start >= windows[0].start_ps and end <= windows[-1].end_ps:
-            idle = partition(start, end, layers[:3])["idle"]
+            idle = partition(start, end, layers)["idle"]
             if idle:
                 spent[name, phase][0] += idle
                 spent[name, phase][1] += 1

@@ -16,6 +16,7 @@ RULES = (
     slow_host.SEVERAL,
     alternating_hosts.RULE,
     host_waits.INPUT_BOUND,
+    host_waits.TRANSFER_BOUND,
     host_waits.HOST_BOUND,
     communication_bound.RULE,
     repeated_work.RECOMPILING,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mldiagnostics_diagnosis.matching import Job
     from mldiagnostics_diagnosis.phases import Phase
 
-__all__ = ["HOST_BOUND", "INPUT_BOUND"]
+__all__ = ["HOST_BOUND", "INPUT_BOUND", "TRANSFER_BOUND"]
 
 _ABSTAINS = "fewer than 5 steps, or less than 80 % of the time explained on the median host"
 
@@ -59,6 +59,17 @@ INPUT_BOUND = Rule(
     _bound(
         "InputBound", "input", warning=0.1, critical=0.3, what="input",
         next_step="Prefetch on another thread, add workers, or move the preprocessing out of the job.",
+    ),
+)  # fmt: skip
+TRANSFER_BOUND = Rule(
+    "TransferBound",
+    "The devices of all hosts wait until the host has copied data to them.",
+    f"{percent(0.1)} of the step on the median host; critical from {percent(0.3)}",
+    _ABSTAINS,
+    _bound(
+        "TransferBound", "transfer", warning=0.1, critical=0.3, what="copies of the host's data",
+        next_step="Copy the next batch while the device computes (`jax.device_put` one step ahead, `pin_memory` and "
+        "`non_blocking` in PyTorch), and send smaller types.",
     ),
 )  # fmt: skip
 HOST_BOUND = Rule(
