@@ -160,6 +160,8 @@ class SkipReason(StrEnum):
     CONTAINER_NOT_FOUND = "ContainerNotFound"
     PORT_INVALID = "PortInvalid"
     PORT_NOT_ALLOWED = "PortNotAllowed"
+    COMMAND_BUFFERS_ACTIVE = "CommandBuffersActive"
+    """An automatic capture of a GPU whose process a profile can end."""
 
 
 class CompleteReason(StrEnum):

@@ -12,6 +12,7 @@ from mldiagnostics_api.captures.plan import CapturePlan, PodInventory, make_plan
 from mldiagnostics_api.captures.policy import Policy
 from mldiagnostics_api.captures.request import CaptureRefusal, check
 from mldiagnostics_api.names import RefusalReason, SkipReason
+from mldiagnostics_api.workloads.pods import PodView
 from support.cluster import builders as a
 
 NOW = datetime(2026, 11, 21, 3, 4, 5, 678901, tzinfo=UTC)
@@ -59,6 +60,28 @@ def test_a_whole_jobset() -> None:
     assert plan.targets[0].run_id == directory.segments[-1]
     assert plan.delivery is Delivery.OPERATOR
     assert plan.tracers == Tracers(host=2, device=1, python=0)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "tracers", "skipped"),
+    [
+        ({}, {}, ()),
+        ({"diagon.gke.io/capture-reason": "slot"}, {}, (SkipReason.COMMAND_BUFFERS_ACTIVE,)),
+        ({"diagon.gke.io/capture-reason": "slot"}, {"tracers": {"device": 0}}, ()),
+    ],
+)
+def test_an_automatic_capture_spares_gpus_that_it_could_end(
+    annotations: dict[str, str], tracers: dict[str, Any], skipped: tuple[SkipReason, ...]
+) -> None:
+    made = a.connection(podName="trainer-0", **tracers)
+    made["metadata"]["annotations"] = annotations
+    request = check(a.parsed(made), Policy())
+    assert not isinstance(request, CaptureRefusal)
+    inventory = PodInventory(pods=[PodView.of(a.pod(gpus=8))])
+    plan = make_plan(a.parsed(made), request, inventory, policy=Policy(), cluster="c", now=NOW)
+    assert isinstance(plan, CapturePlan)
+    assert tuple(each.reason for each in plan.skipped) == skipped
+    assert [each.pod for each in plan.endangered] == ([] if annotations else ["trainer-0"])
 
 
 def test_times_follow_from_lead_and_duration() -> None:

@@ -67,6 +67,34 @@ def test_each_fault_has_its_own_skip_reason(pod: a.Object, reason: SkipReason) -
     assert candidate.message
 
 
+OFF = {"XLA_FLAGS": "--xla_gpu_enable_command_buffer=FUSION --xla_gpu_enable_command_buffer="}
+
+
+@pytest.mark.parametrize(
+    ("pod", "skip"),
+    [
+        (a.pod(gpus=8), SkipReason.COMMAND_BUFFERS_ACTIVE),
+        (a.pod(gpus=8, env={"XLA_FLAGS": "--xla_dump_to=/tmp"}), SkipReason.COMMAND_BUFFERS_ACTIVE),
+        (a.pod(gpus=8, env={"XLA_FLAGS": "--xla_gpu_enable_command_buffer=FUSION"}), SkipReason.COMMAND_BUFFERS_ACTIVE),
+        (a.pod(gpus=8, env=OFF), None),
+        (a.pod(), None),
+        (a.pod(gpus=8, phase="Failed"), SkipReason.FINISHED),
+    ],
+)
+def test_gpus_with_command_buffers_are_spared_on_request(pod: a.Object, skip: SkipReason | None) -> None:
+    [spared] = candidates(
+        [PodView.of(pod)],
+        workload=lambda _: "",
+        policy=Policy(),
+        target_filter=TargetFilter(),
+        port=None,
+        spares_command_buffers=True,
+    )
+    assert spared.skip is skip
+    [manual] = candidates_of([pod])
+    assert manual.skip is (None if skip is SkipReason.COMMAND_BUFFERS_ACTIVE else skip)
+
+
 @pytest.mark.parametrize(
     "pod",
     [

@@ -165,6 +165,15 @@ async def test_a_pod_that_is_not_allowed_is_never_contacted(ml: Namespace) -> No
     assert local.requests == host.requests == []
 
 
+async def test_an_event_warns_of_gpus_whose_processes_a_profile_can_end(ml: Namespace) -> None:
+    async with FakeProfiler().serving(ml.ip) as host:
+        await ml.pod("a", host.port, gpus=8)
+        await ml.pod("b", host.port, gpus=8, env={"XLA_FLAGS": "--xla_gpu_enable_command_buffer="})
+        await ml.capture(podName="a,b", durationMilliseconds=10)
+        assert verdict(await ml.finished()) == ("Succeeded", "Succeeded")
+    assert await ml.events(last="CaptureSucceeded") == ["CaptureStarted", "CommandBuffersActive", "CaptureSucceeded"]
+
+
 async def test_a_dry_run_reports_the_targets_and_contacts_none(ml: Namespace, tmp_path: Path) -> None:
     async with FakeProfiler().serving(ml.ip) as server:
         await ml.pod("a", server.port)

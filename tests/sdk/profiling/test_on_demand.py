@@ -127,6 +127,34 @@ def test_the_local_rank_is_added_and_the_program_can_start_and_stop_the_server(t
     assert ended.reported == {"ports": [port] * 3, "problems": {"on-demand-twice": 1}}, ended.log
 
 
+@pytest.mark.parametrize(
+    ("flags", "platforms", "problems"),
+    [
+        ("", "", {"command-buffers": 1}),
+        ("--xla_gpu_enable_command_buffer=", "", {}),
+        ("", "cpu", {}),
+    ],
+)
+def test_a_gpu_that_a_capture_can_break_is_logged(
+    tmp_path: Path, flags: str, platforms: str, problems: dict[str, int]
+) -> None:
+    (tmp_path / "driver").touch()
+    ended = run_program(
+        f"""
+        from mldiagnostics.profiling import on_demand
+        on_demand._NVIDIA_DRIVER = {str(tmp_path / "driver")!r}  # this machine has no GPU
+        begin(on_demand_xprof=True)
+        step()
+        report(problems=diagnostics.counts())
+        """,
+        tmp_path / "runs",
+        MLDIAG_PROFILER_PORT=str(free_port()),
+        XLA_FLAGS=flags,
+        JAX_PLATFORMS=platforms,
+    )
+    assert ended.reported == {"problems": problems}, ended.log
+
+
 def test_an_invalid_port_is_logged_and_training_goes_on(tmp_path: Path) -> None:
     ended = run_program(
         """

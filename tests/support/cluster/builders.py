@@ -73,8 +73,10 @@ def pod(
     running: bool | None = None,
     host_network: bool = False,
     terminating: bool = False,
+    gpus: int = 0,
+    env: dict[str, str] | None = None,
 ) -> Object:
-    """A pod; `ports` are the named container ports."""
+    """A pod; `ports` are the named container ports, `env` the variables of its container."""
     made = thing(name, kind="Pod", api_version="v1", namespace=namespace, uid=uid, labels=labels, owner=owner)
     made["metadata"]["annotations"] = annotations or {}
     if terminating:
@@ -82,6 +84,9 @@ def pod(
     named = [{"name": port, "containerPort": number} for port, number in (ports or {}).items()]
     running = phase == "Running" if running is None else running
     made["spec"] = {"nodeName": node, "containers": [{"name": container, "image": "train:1", "ports": named}]}
+    variables = [{"name": name, "value": value} for name, value in (env or {}).items()]
+    limits = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
+    made["spec"]["containers"][0] |= {"env": variables, "resources": limits} if variables or limits else {}
     if host_network:
         made["spec"]["hostNetwork"] = True
     state = {"running": {"startedAt": CREATED}} if running else {"waiting": {"reason": "ContainerCreating"}}

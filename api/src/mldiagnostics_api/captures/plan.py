@@ -16,7 +16,7 @@ from mldiagnostics_api.captures.request import CaptureRefusal, CaptureRequest
 from mldiagnostics_api.captures.run_target import replaced
 from mldiagnostics_api.captures.schedule import schedule
 from mldiagnostics_api.captures.targets import TRANSIENT, TargetCandidate, TooManyTargets, candidates
-from mldiagnostics_api.names import RefusalReason, SkipReason
+from mldiagnostics_api.names import CAPTURE_REASON_ANNOTATION, RefusalReason, SkipReason
 from mldiagnostics_api.reports.reported_profilers import ReportedProfilers
 from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection, TriggerCapture
 from mldiagnostics_api.workloads.kinds import Object
@@ -68,6 +68,8 @@ class PlannedTarget:
     run_id: str | None
     server_ok: bool = False
     """Whether the host reports a server that a capture cannot freeze."""
+    runs_command_buffers: bool = False
+    """Whether a profile of its GPU can end its process."""
     ready: bool = True
     """Whether the pod is ready. One that is not is contacted only after the waiting time."""
 
@@ -129,6 +131,11 @@ class CapturePlan:
         return tuple(dict.fromkeys(target.directory for target in self.targets))
 
     @property
+    def endangered(self) -> tuple[PlannedTarget, ...]:
+        """The targets whose processes the profile can end: GPUs with command buffers."""
+        return tuple(each for each in self.targets if self.tracers.device and each.runs_command_buffers)
+
+    @property
     def may_grow(self) -> bool:
         """Whether waiting may make more targets available or ready."""
         return any(target.reason in TRANSIENT for target in self.skipped) or not all(t.ready for t in self.targets)
@@ -183,6 +190,8 @@ def make_plan(
             port=request.port,
             reported=inventory.reported,
             superseded=bool(request.pods),
+            spares_command_buffers=_traces_devices(trigger)
+            and CAPTURE_REASON_ANNOTATION in connection.metadata.annotations,
         )
     except TooManyTargets:
         return too_many_targets(request)
@@ -261,6 +270,11 @@ def needed_of(trigger: TriggerCapture, total: int) -> int:
     return max(1, -(-total * percent // 100))
 
 
+def _traces_devices(trigger: TriggerCapture) -> bool:
+    tracers = trigger.tracers
+    return tracers is None or tracers.device != 0
+
+
 def _is_replaced(request: CaptureRequest, workload: Object | None) -> bool:
     """Return whether another workload has the name of the run's deleted one."""
     return bool(request.uids) and workload is not None and workload["metadata"]["uid"] not in request.uids
@@ -309,6 +323,7 @@ def _planned(candidate: TargetCandidate, destination: Destination) -> PlannedTar
         directory=destination.directory,
         run_id=destination.run_id,
         server_ok=candidate.server_ok,
+        runs_command_buffers=candidate.runs_command_buffers,
         ready=pod.ready,
     )
 

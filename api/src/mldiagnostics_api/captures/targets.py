@@ -7,6 +7,8 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Final, Self
 
+from mldiagnostics.capture import command_buffers
+
 from mldiagnostics_api.captures.policy import Policy
 from mldiagnostics_api.formats import enumerated
 from mldiagnostics_api.names import DEFAULT_PORT, SkipReason
@@ -62,6 +64,15 @@ class TargetFilter:
         )
 
 
+_UNREPORTED: Final = ReportedProfilers((), frozenset())
+_Fault = tuple[SkipReason | None, str]
+_NONE: Final[_Fault] = (None, "")
+_COMMAND_BUFFERS: Final = (
+    "a profile of its GPU can end the process, so automatic captures leave it out; add "
+    f"{command_buffers.OFF} to XLA_FLAGS in its env, or set tracers.device to 0"
+)
+
+
 class TooManyTargets(Exception):
     """The pods have more than MAX_TARGETS targets."""
 
@@ -79,6 +90,8 @@ class TargetCandidate:
     port: int | None
     server_ok: bool = False
     """Whether the host reports a server that a capture cannot freeze."""
+    runs_command_buffers: bool = False
+    """Whether a profile of its GPU can end its process."""
     skip: SkipReason | None = None
     message: str = ""
 
@@ -92,6 +105,7 @@ def candidates(
     port: int | None,
     reported: Mapping[str, ReportedProfilers] = MappingProxyType({}),
     superseded: bool = False,
+    spares_command_buffers: bool = False,
 ) -> tuple[TargetCandidate, ...]:
     """Rank and filter the pods; return them in the order of workload and rank.
 
@@ -105,6 +119,7 @@ def candidates(
         port: Port of pods that neither report nor publish one.
         reported: Profiler servers that the hosts reported, by pod uid.
         superseded: Keep finished pods that were replaced, because they were requested by name.
+        spares_command_buffers: Skip GPUs whose process a profile can end.
 
     Raises:
         TooManyTargets: The pods have too many targets, before the filter.
@@ -115,7 +130,10 @@ def candidates(
         rank = 0
         for pod in sorted(group if superseded else without_superseded(group), key=order):
             own = reported.get(pod.uid, _UNREPORTED)
-            ranks = _examine(pod, rank, policy=policy, container=target_filter.container, port=port, reported=own)
+            fault = _pod_fault(pod, policy, target_filter.container)
+            if fault is None and spares_command_buffers and pod.runs_command_buffers:
+                fault = SkipReason.COMMAND_BUFFERS_ACTIVE, _COMMAND_BUFFERS
+            ranks = _examine(pod, rank, fault, policy, container=target_filter.container, port=port, reported=own)
             ranked += ranks
             rank += len(ranks)
             if len(ranked) > MAX_TARGETS:
@@ -131,9 +149,15 @@ def _limited(ranked: list[TargetCandidate], limit: int | None) -> tuple[TargetCa
 
 
 def _examine(
-    pod: PodView, rank: int, *, policy: Policy, container: str | None, port: int | None, reported: ReportedProfilers
+    pod: PodView,
+    rank: int,
+    fault: _Fault | None,
+    policy: Policy,
+    *,
+    container: str | None,
+    port: int | None,
+    reported: ReportedProfilers,
 ) -> list[TargetCandidate]:
-    fault = _pod_fault(pod, policy, container)
     ports: tuple[int, ...] = ()
     try:
         ports = reported.ports or published_ports(pod, container) or (port or DEFAULT_PORT,)
@@ -148,17 +172,13 @@ def _examine(
             local_rank=local_rank if several else None,
             port=number,
             server_ok=number in reported.safe,
+            runs_command_buffers=pod.runs_command_buffers,
             skip=skip,
             message=message,
         )
         for local_rank, number in enumerate(ports or (None,))
         for skip, message in [fault or _port_fault(number, policy) or _readiness_fault(pod, container, number) or _NONE]
     ]
-
-
-_UNREPORTED: Final = ReportedProfilers((), frozenset())
-_Fault = tuple[SkipReason | None, str]
-_NONE: Final[_Fault] = (None, "")
 
 
 def _pod_fault(pod: PodView, policy: Policy, container: str | None) -> _Fault | None:

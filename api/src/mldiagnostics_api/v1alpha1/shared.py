@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 from pydantic.alias_generators import to_camel
 
-from mldiagnostics_api.names import RUN_ANNOTATION
+from mldiagnostics_api.names import CAPTURE_REASON_ANNOTATION, RUN_ANNOTATION
 from mldiagnostics_api.workloads.kinds import SELECTABLE_KINDS
 
 T = TypeVar("T", bound=BaseModel)
@@ -93,7 +93,9 @@ class StatusCondition(Model):
 def _own_annotations(annotations: object) -> object:
     if not isinstance(annotations, Mapping):
         return annotations
-    return {key: value for key, value in annotations.items() if key == RUN_ANNOTATION}
+    kept = {key: value for key, value in annotations.items() if key == RUN_ANNOTATION}
+    # Its words are for people; that it is there says that a schedule made the capture.
+    return kept | ({CAPTURE_REASON_ANNOTATION: ""} if CAPTURE_REASON_ANNOTATION in annotations else {})
 
 
 class ObjectMeta(Model):

@@ -7,6 +7,8 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Final, Self
 
+from mldiagnostics.capture import command_buffers
+
 from mldiagnostics_api.names import (
     OPT_IN_LABEL,
     PROFILER_PORT_PREFIX,
@@ -25,6 +27,9 @@ MAX_PROFILER_PORTS: Final = 64
 PORTS_LENGTH: Final = 512
 """Length of an annotation with profiler ports; 64 ports of five digits need 383 characters."""
 _INJECTED_LENGTH: Final = 65_536
+_FLAGS_LENGTH: Final = 65_536
+_GPU: Final = "nvidia.com/"
+"""Start of the names of the resources that are GPUs, whole ones and parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,8 @@ class Container:
     profiler_ports: tuple[int, ...]
     """Ports whose name has the prefix, in the order of the template."""
     running: bool
+    runs_command_buffers: bool = False
+    """Whether it has a GPU, and its variable XLA_FLAGS does not turn off command buffers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +102,11 @@ class PodView:
         return self.phase in FINISHED_PHASES
 
     @property
+    def runs_command_buffers(self) -> bool:
+        """Whether a profile of a GPU can end one of its processes."""
+        return any(container.runs_command_buffers for container in self.containers)
+
+    @property
     def live(self) -> bool:
         """Whether the pod runs or will run."""
         return not self.finished and not self.terminating
@@ -131,9 +143,24 @@ def _containers(spec: Object, status: Object) -> tuple[Container, ...]:
     statuses = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
     running = {s["name"] for s in statuses if "running" in (s.get("state") or {})}
     return tuple(
-        Container(container["name"], _profiler_ports(container), container["name"] in running)
+        Container(
+            container["name"],
+            _profiler_ports(container),
+            container["name"] in running,
+            runs_command_buffers=_has_gpu(container) and not command_buffers.are_off(_flags(container)),
+        )
         for container in [*(spec.get("containers") or ()), *sidecars][:MAX_CONTAINERS]
     )
+
+
+def _has_gpu(container: Mapping[str, Any]) -> bool:
+    resources = container.get("resources") or {}
+    return any(name.startswith(_GPU) for name in (*(resources.get("limits") or ()), *(resources.get("requests") or ())))
+
+
+def _flags(container: Mapping[str, Any]) -> str:
+    values = [each.get("value") or "" for each in container.get("env") or () if each["name"] == "XLA_FLAGS"]
+    return values[-1][:_FLAGS_LENGTH] if values else ""
 
 
 def _profiler_ports(container: Mapping[str, Any]) -> tuple[int, ...]:

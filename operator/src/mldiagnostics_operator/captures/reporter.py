@@ -8,7 +8,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from mldiagnostics_api.names import Phase
+from mldiagnostics.capture.command_buffers import OFF
+from mldiagnostics_api.names import Phase, SkipReason
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.client.apiserver import ClusterError, Unavailable
 
@@ -92,6 +93,13 @@ class CaptureReporter:
         message = f"capturing {subject(plan)} for {plan.duration_ms / 1000:g} s as session {plan.session}"
         _log.info(message)
         await self._writer.announce("CaptureStarted", message)
+        if endangered := plan.endangered:
+            message = (
+                f"{endangered[0].pod} and {len(endangered) - 1} others: "
+                if len(endangered) > 1
+                else f"{endangered[0].pod}: "
+            ) + f"a profile of a GPU can end its process while XLA uses command buffers; add {OFF} to XLA_FLAGS"
+            await self._writer.announce(SkipReason.COMMAND_BUFFERS_ACTIVE, message, warning=True)
 
     def report_progress(self, plan: CapturePlan, outcomes: Sequence[TargetOutcome]) -> None:
         """Report the targets that have ended, by `send_updates`; returns at once."""

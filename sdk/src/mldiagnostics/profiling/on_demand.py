@@ -7,6 +7,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mldiagnostics.capture import command_buffers
 from mldiagnostics.configs.detection import detect
 from mldiagnostics.diagnostics import warn_ignored, warn_once
 from mldiagnostics.lifecycle.current_run import current
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 DEFAULT_PORT = 9999
 MAX_PORT = 65535
+_NVIDIA_DRIVER = "/dev/nvidiactl"
 
 
 @dataclass(slots=True)
@@ -117,11 +119,24 @@ def _serve(on_demand: _OnDemand) -> bool:
     if recorder is None:
         return False
     on_demand.server = server = recorder.serve(_free_port(on_demand.port))
+    if server.kind == "jax":
+        _warn_of_command_buffers()
     if run is not None:
         report = {"port": on_demand.port, "server": server.kind, "version": server.version}
         run.publish("profiler", report)
         run.recording.append("session", "on-demand", payload={"state": "listening", **report})
     return True
+
+
+def _warn_of_command_buffers() -> None:
+    """Warn where a capture can end the process; decision 0087."""
+    uses_gpu = os.path.exists(_NVIDIA_DRIVER) and os.environ.get("JAX_PLATFORMS", "cuda") != "cpu"  # noqa: PTH110 - light
+    if uses_gpu and not command_buffers.are_off(os.environ.get("XLA_FLAGS", "")):
+        warn_once(
+            "command-buffers",
+            "XLA_FLAGS: XLA uses command buffers, and an on-demand capture of the GPU can end this process; add "
+            f"{command_buffers.OFF}, or capture with tracers.device 0",
+        )
 
 
 def _serve_once_imported(on_demand: _OnDemand) -> bool:
