@@ -154,7 +154,8 @@ class ClusterRuns(RunSource):
     def accounted(self, rows: Sequence[RunRow]) -> list[RunRow]:
         if len(rows) > 1:
             return list(rows)
-        return [with_goodput(row) if row.goodput is None and _is_readable(row) else row for row in rows]
+        # A run with a moment of the account has the one of the operator, which every other place shows too.
+        return [with_goodput(row) if row.goodput_as_of is None and _is_readable(row) else row for row in rows]
 
     @override
     def deletable(self, row: RunRow) -> DeletableRun:

@@ -240,6 +240,10 @@ async def test_the_journal_carries_a_run_over_to_the_next_leader(
         run = second.view(client.run)
         assert run is not None
         assert (run.configs.sections["user"], len(run.hosts)) == ({"lr": "1"}, 1)
+        # A run that falls silent before the change of the leader still has its account.
+        run = await second.until(client.run, lambda run: run.goodput)
+        assert run.goodput is not None
+        assert run.goodput.last_step == 29
         client.url, client.session = second.url, second.session
         answer = await client.persisted(events={"first": 60, "items": packing.pack(everything[60:])})
         assert answer["persistedEvents"] == len(everything)

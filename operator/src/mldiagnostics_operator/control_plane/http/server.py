@@ -157,10 +157,15 @@ class ControlPlane:
     async def recall(self, key: RunKey) -> None:
         """Add what former leaders persisted of a run to the table.
 
+        Its account is computed if it lacks some of the events, as the run may never report again.
+
         Raises:
             JournalUnavailable: The storage does not work.
         """
         await self.journal.recall(key, self._table.owner(key) or "")
+        run = self._table.view(key)
+        if run is not None and run.events_until and (run.goodput is None or run.goodput.as_of < run.events_until):
+            self._accounts.note(key)
 
     def pod_gone(self, uid: str) -> None:
         """Drop the tokens and the run of a pod that does not exist any more."""
