@@ -132,8 +132,8 @@ charts: setup
 chaos: setup ## Attacks and disruptions on a cluster, with a table (CHAOS=name for one; about 25 min)
 	@PYTHONPATH=e2e:tests $(PY) -m chaos $(CHAOS)
 
-agreement: setup ## Ask every surface of a cluster about random histories of runs (SEED=n repeats one; not yet in `make test`)
-	@$(PY) -m pytest -q -n 0 tests/seams/cluster_run_facts.py $(SEED:%=--hypothesis-seed=%)
+agreement: setup ## Ask every surface of a cluster about 125 random histories of runs (SEED=n repeats them; not yet in `make test`)
+	@HYPOTHESIS_PROFILE=fuzz $(PY) -m pytest -q -n 0 tests/seams/cluster_run_facts.py $(SEED:%=--hypothesis-seed=%)
 
 bench: setup ## Measure speed and memory beside peers; rewrites docs/benchmarks.md
 	@PYTHONPATH=e2e:tests $(PY) -m bench $(BENCH)

@@ -81,7 +81,7 @@ def test_a_dry_run_contacts_nobody(mldiag: CommandLine, closed_port: int) -> Non
     [target] = mldiag.document("capture", f"127.0.0.1:{closed_port}", "--dry-run")
     assert target["port"] == closed_port
     assert not (mldiag.folder / "profiles").exists()
-    assert len(mldiag.document("capture", f"127.0.0.1:{closed_port}", "--dry-run", "--every", "1ms")) == 1
+    assert len(mldiag.document("capture", f"127.0.0.1:{closed_port}", "--dry-run", "--every", "1m")) == 1
 
 
 @pytest.mark.parametrize(
@@ -125,11 +125,8 @@ def test_ctrl_c_stops_the_recording_and_keeps_the_trace(mldiag: CommandLine) -> 
     assert "Stopping the recordings" in process.shown
 
 
-@pytest.mark.parametrize("interval", ["10ms", "60m"])
-def test_ctrl_c_ends_a_repeated_capture_in_a_capture_and_between_two(
-    mldiag: CommandLine, server: ProfilerProcess, interval: str
-) -> None:
-    command = [mldiag.script, "capture", f"127.0.0.1:{server.port}", "--every", interval, "-d", "10ms", "-o", "name"]
+def test_ctrl_c_ends_a_repeated_capture(mldiag: CommandLine, server: ProfilerProcess) -> None:
+    command = [mldiag.script, "capture", f"127.0.0.1:{server.port}", "--every", "60m", "-d", "10ms", "-o", "name"]
     with in_terminal(command, cwd=mldiag.folder, env=mldiag.environment(), pipe=True) as process:
         first = process.read_line()
         process.press_ctrl_c()

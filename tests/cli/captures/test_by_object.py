@@ -79,7 +79,7 @@ async def test_a_capture_is_followed_to_its_table_and_exit_code(
         assert document["object"].startswith(f"{ml.name}/trainer-0-")
 
         captures = len(await captures_of(ml))
-        dry = await run(mldiag, "pod/trainer-0", "--dry-run", "--every", "1ms", "-o", "json")
+        dry = await run(mldiag, "pod/trainer-0", "--dry-run", "--every", "1m", "-o", "json")
         assert json.loads(dry.out)["reason"] == "DryRun", dry.err
         assert len(await captures_of(ml)) == captures
 

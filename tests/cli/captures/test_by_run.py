@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
-import subprocess
-import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,51 +14,14 @@ from mldiagnostics_cli.captures.cluster_target import TargetNarrowing
 from mldiagnostics_cli.exit_codes import PARTIAL
 from mldiagnostics_cli.sources import find
 from support.programs.jax_programs import end_of, start_program
+from support.programs.profiled_runs import profiled_run
 from support.servers.profiler_process import profiler_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from support.programs.command_line import CommandLine
     from support.servers.profiler_process import ProfilerProcess
-
-PROCESS = """
-import sys
-from mldiagnostics import machinelearning_run
-with machinelearning_run("trainer", run_workload_id="4f6c", storage="runs", sinks="jsonl:") as run:
-    if port := int(sys.argv[1]):
-        report = {"port": port, "server": "jax", "version": "1"}
-        run.recording.append("session", "on-demand", payload={"state": "listening", **report})
-    run.recording.flush(60)
-    print("ready", flush=True)
-    sys.stdin.read()
-"""
-"""Reports a port as the SDK does once the server of its framework listens."""
-
-
-@contextmanager
-def processes(folder: Path, *ports: int) -> Iterator[None]:
-    """Run a process of one run for each port while the block runs; with port 0 it has no profiler."""
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", PROCESS, str(port)],
-            cwd=folder,
-            env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(len(ports))},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for rank, port in enumerate(ports)
-    ]
-    try:
-        for process in running:
-            assert process.stdout
-            assert process.stdout.readline() == "ready\n"
-        yield
-    finally:
-        for process in running:
-            process.communicate()
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +32,7 @@ def server() -> Iterator[ProfilerProcess]:
 
 def test_the_processes_of_a_run_are_captured_into_its_directory(mldiag: CommandLine, server: ProfilerProcess) -> None:
     options = ["--storage", "runs", "--duration", "10ms", "-o", "json"]
-    with processes(mldiag.folder, server.port, 0):
+    with profiled_run(mldiag.folder, server.port, 0):
         ended = mldiag.run("capture", "4f6c", *options)
         shown = mldiag.document("capture", "trainer", "--storage", "runs", "--ranks", "0", "--dry-run")
         refused = mldiag.failure("capture", "trainer", "--storage", "runs", "--ranks", "1")
@@ -96,7 +55,7 @@ def test_the_processes_of_a_run_are_captured_into_its_directory(mldiag: CommandL
 
 
 def test_a_run_without_processes_or_files_is_named(mldiag: CommandLine) -> None:
-    with processes(mldiag.folder, 0):
+    with profiled_run(mldiag.folder, 0):
         pass
     ended = mldiag.failure("capture", "trainer", "--storage", "runs")
     assert ended == "trainer: the run has ended (Completed); only processes that run can be captured"

@@ -1,47 +1,114 @@
-"""A capture, once or at an interval, each time in a session of its own."""
+"""A capture, once or again and again: at its slots and when its triggers fire."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import json
+import signal
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
+from mldiagnostics.layout import capture_record_key
+from mldiagnostics.store import open_store
 
-from mldiagnostics_cli.interruption import run_interruptibly
+from mldiagnostics_cli.captures.ending import CaptureEnd
+from mldiagnostics_cli.captures.recurrence import Watch
+from mldiagnostics_cli.captures.run_samples import SampledRun
+from mldiagnostics_cli.exit_codes import INTERRUPTED
 from mldiagnostics_cli.output import note
 
 if TYPE_CHECKING:
-    from mldiagnostics_cli.captures.ending import CaptureEnd, CaptureWork
+    from collections.abc import Callable
+
+    from mldiagnostics_cli.captures.ending import CaptureWork
+    from mldiagnostics_cli.captures.recurrence import Recurrence
+    from mldiagnostics_cli.captures.recurrence_record import RecurrenceRecord
+    from mldiagnostics_cli.captures.run_samples import RunSamples
     from mldiagnostics_cli.interruption import Interruption
 
-__all__ = ["run_capture"]
+__all__ = ["LOOK_S", "repeat"]
+
+LOOK_S: Final = 1.0
+"""Time between two looks at the clock, and at the run where there are triggers."""
 
 
-def run_capture(work: CaptureWork, *, every_s: float | None = None) -> CaptureEnd:
-    """Capture once, or at the start of each interval until Ctrl-C.
+async def repeat(
+    work: CaptureWork,
+    recurrence: Recurrence,
+    record: RecurrenceRecord,
+    samples: RunSamples | None,
+    interruption: Interruption,
+    *,
+    clock: Callable[[], float] = time.time,
+    look_s: float = LOOK_S,
+) -> CaptureEnd:
+    """Capture at slots and triggers until Ctrl-C, SIGTERM, or the end of the run.
 
     A capture that fails does not end it.
 
+    Args:
+        work: Captures once.
+        recurrence: Slots, triggers and budgets.
+        record: The captures until now.
+        samples: The run, if its files are known.
+        interruption: Ctrl-C.
+        clock: Unix time.
+        look_s: Time between two looks.
+
     Raises:
         ConfigurationError: The capture is not valid, so that it would fail each time.
-        MLDiagnosticsError: It failed, and is not repeated.
     """
-    if every_s is None:
-        return run_interruptibly(work)
-    return run_interruptibly(lambda interruption: _repeat(work, every_s, interruption))
-
-
-async def _repeat(work: CaptureWork, every_s: float, interruption: Interruption) -> CaptureEnd:
-    now = asyncio.get_running_loop().time
-    while True:
-        started = now()
-        try:
-            end = await work(interruption)
-        except ConfigurationError:
-            raise
-        except MLDiagnosticsError as error:
-            note(f"mldiag: {error}")
-        else:
-            if interruption.is_requested:
+    stop, watch, end = asyncio.Event(), Watch(recurrence), CaptureEnd(exit_code=0)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, interruption.request)
+    is_waiting = False
+    for line in recurrence.describe(clock()):
+        note(line)
+    with interruption.stopping(stop.set):
+        while not interruption.is_requested:
+            now = clock()
+            state = await asyncio.to_thread(samples.read, now) if samples else SampledRun()
+            if state.phase:
+                note(f"The run has ended ({state.phase}), and with it the captures.")
                 return end
-        await asyncio.sleep(max(0.0, started + every_s - now()))
+            if samples and state.sample is None:
+                if not is_waiting:
+                    note(f"Waiting for the run {samples.run} in {samples.storage}.")
+                is_waiting = True
+            elif wanted := watch.next(record.made, state.sample, now, started=state.started):
+                record.add(wanted)
+                note(f"{wanted.message}:")
+                end = await _capture(work, wanted.message, interruption, end)
+            elif watch.remark:
+                note(watch.remark)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), look_s)
+    return replace(end, exit_code=INTERRUPTED)
+
+
+async def _capture(work: CaptureWork, reason: str, interruption: Interruption, before: CaptureEnd) -> CaptureEnd:
+    try:
+        end = await work(interruption)
+    except ConfigurationError:
+        raise
+    except MLDiagnosticsError as error:
+        note(f"mldiag: {error}")
+        return before
+    if end.directory and not end.namespace:
+        try:
+            await asyncio.to_thread(_keep_reason, end, reason)
+        except (MLDiagnosticsError, OSError, ValueError) as error:
+            note(f"mldiag: the reason is not kept with session {end.session}: {error}")
+    return end
+
+
+def _keep_reason(end: CaptureEnd, reason: str) -> None:
+    """Add why a session was recorded to its record, as captures in a cluster have it."""
+    store, key = open_store(end.directory), capture_record_key(end.session)
+    with store.open(key) as file:
+        document = json.loads(file.read())
+    store.put(key, json.dumps(document | {"reason": reason}).encode(), replace=True)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from mldiagnostics_cli.captures.ending import CaptureEnd, CaptureWork
+    from mldiagnostics_cli.captures.recurrence import RecurrenceArguments
     from mldiagnostics_cli.captures.settings import CaptureSettings
     from mldiagnostics_cli.cluster.options import ClusterOptions
     from mldiagnostics_cli.interruption import Interruption
@@ -47,6 +48,7 @@ _OF_CLUSTER = ("namespace", "context", "kubeconfig", "direct", "wait")
         "mldiag capture host-0:9999 10.0.0.7 --log-directory gs://bucket/profiles",
         "mldiag capture --hosts-file hosts.txt --dry-run",
         "mldiag capture --tpu-vm slice-0 --zone us-east5-a",
+        "mldiag capture 4f6c --every 6h --trigger StepTimeRise --max-per-day 4",
     )
 )
 @click.argument("target", nargs=-1)
@@ -115,11 +117,22 @@ _OF_CLUSTER = ("namespace", "context", "kubeconfig", "direct", "wait")
     "--wait/--detach", default=None, help="Follow a capture in the cluster to its end; default: on a terminal."
 )
 @click.option("--direct", is_flag=True, help="Capture pods through the API server, without the operator.")
+@click.option("--every", metavar="PERIOD", help="Capture now and in each such period: 10m, 6h, 1d; until Ctrl-C.")
+@click.option("--cron", metavar="EXPRESSION", help="Capture at these times: minute hour day month weekday.")
+@click.option("--time-zone", metavar="NAME", help="Time zone of --cron, such as Europe/Berlin; default: UTC.")
 @click.option(
-    "--every",
-    metavar="TIME",
-    callback=parsed(_parse_duration),
-    help="Repeat the capture at this interval, until Ctrl-C.",
+    "--trigger",
+    "triggers",
+    multiple=True,
+    metavar="TYPE[=PERCENT]",
+    help="Capture a run at StepTimeRise, StepTimeSpread, Hanging, Straggling or GoodputLow; may be repeated.",
+)
+@click.option(
+    "--max-per-day",
+    "per_day",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Repeated captures in 24 hours; default: 8 with --trigger, else no limit.",
 )
 @click.option("--open", "open_page", is_flag=True, help="Open the session in XProf, in a browser.")
 @click.option("--no-diagnosis", is_flag=True, help="Do not diagnose the session, here or in the cluster.")
@@ -138,7 +151,11 @@ def capture(
     zone: str | None,
     wait: bool | None,
     direct: bool,
-    every: int | None,
+    every: str | None,
+    cron: str | None,
+    time_zone: str | None,
+    triggers: tuple[str, ...],
+    per_day: int | None,
     open_page: bool,
     no_diagnosis: bool,
     output: OutputFormat,
@@ -154,13 +171,20 @@ def capture(
 
     The session is diagnosed then: in a cluster by its operator, else here as by `mldiag diagnose`.
 
-    Exit codes: 0 all hosts were captured, 2 a part of them, 1 none.
+    With --every, --cron or --trigger it goes on until Ctrl-C, SIGTERM or the end of the run, also over restarts of
+    the command: slots and budgets count in ~/.local/state/mldiagnostics/captures. Triggers follow the files of a
+    run; in a cluster, `mldiag schedules create` does all of this without a command that must run.
+
+    Exit codes: 0 all hosts were captured, or the run has ended; 2 a part of them, 1 none.
     """
-    from mldiagnostics_cli.captures.repetition import run_capture
+    from mldiagnostics_cli.captures.recurrence import RecurrenceArguments
+    from mldiagnostics_cli.captures.run_samples import is_of_files
     from mldiagnostics_cli.captures.settings import CaptureSettings
+    from mldiagnostics_cli.interruption import run_interruptibly
 
     context = click.get_current_context()
-    _check(context)
+    repeated = RecurrenceArguments(every=every, cron=cron, time_zone=time_zone, triggers=triggers, per_day=per_day)
+    _check(context, is_repeated=repeated.are_given)
     narrowing = {name: options.pop(name) for name in _NARROWING}
     settings = CaptureSettings(**options, diagnosed=not no_diagnosis)
     if vms or tpu_vms:
@@ -171,7 +195,7 @@ def capture(
         work = _by_address(target, files, slurm_job, settings, output)
     else:
         waits = sys.stderr is not None and sys.stderr.isatty() if wait is None else wait
-        waits = waits or settings.dry_run or every is not None or open_page
+        waits = waits or settings.dry_run or repeated.are_given or open_page
         work = _by_target(
             target, cluster, narrowing, settings, output, selector=selector, storage=storage, wait=waits, direct=direct
         )
@@ -179,7 +203,11 @@ def capture(
         from mldiagnostics_cli.captures.verdict import with_verdict
 
         work = with_verdict(work)
-    end = run_capture(work, every_s=None if every is None or settings.dry_run else every / 1000)
+    if repeated.are_given:
+        has_files = not (cluster.are_given or selector or direct or vms or tpu_vms or files or slurm_job)
+        run = target[0] if has_files and is_of_files(target, storage) else None
+        work = _repeated(work, repeated, run, storage or DEFAULT_STORAGE, is_dry_run=settings.dry_run)
+    end = run_interruptibly(work)
     if open_page and end.directory:
         from mldiagnostics_cli.captures.opening import open_capture
 
@@ -187,13 +215,16 @@ def capture(
     raise click.exceptions.Exit(end.exit_code)
 
 
-def _check(context: click.Context) -> None:
+def _check(context: click.Context, *, is_repeated: bool) -> None:
     """Raise `UsageError` if options are given that exclude each other."""
     given = context.params
-    if given["every"] is not None and given["session"] is not None:
-        raise click.UsageError("--every and --session: both are given; give one of them", context)
-    if given["open_page"] and (given["every"] is not None or given["wait"] is False):
-        other = "--detach" if given["every"] is None else "--every"
+    repeating = next((f"--{name}" for name in ("every", "cron") if given[name]), "--trigger")
+    if is_repeated and given["session"] is not None:
+        raise click.UsageError(f"{repeating} and --session: both are given; give one of them", context)
+    if not is_repeated and (single := _typed(context, "time_zone", "per_day")):
+        raise click.UsageError(f"{single[0]}: no --every, --cron or --trigger is given; give one of them", context)
+    if given["open_page"] and (is_repeated or given["wait"] is False):
+        other = repeating if is_repeated else "--detach"
         raise click.UsageError(f"--open and {other}: both are given; give one of them", context)
     machines, others = [given["vms"], given["tpu_vms"]], [given["target"], given["files"], given["slurm_job"]]
     if any(machines) and (given["zone"] is None or all(machines) or any(others)):
@@ -217,6 +248,51 @@ def _refuse(context: click.Context, targets: str, *names: str) -> None:
     """Raise `UsageError` if an option is given that these targets do not have."""
     if options := _typed(context, *names):
         raise click.UsageError(f"{options[0]}: not possible with {targets}; leave it out", context)
+
+
+def _repeated(
+    work: CaptureWork,
+    arguments: RecurrenceArguments,
+    run: str | None,
+    storage: str,
+    *,
+    is_dry_run: bool,
+) -> CaptureWork:
+    """Return the capture at slots and triggers; a dry run shows them with the targets, and ends.
+
+    A run is given if it is found by its files, in the storage.
+    """
+    import json
+    import time
+    from pathlib import Path
+
+    from mldiagnostics_cli.captures.recurrence import recurrence_of
+    from mldiagnostics_cli.captures.recurrence_record import RecurrenceRecord
+    from mldiagnostics_cli.captures.repetition import repeat
+    from mldiagnostics_cli.captures.run_samples import RunSamples
+    from mldiagnostics_cli.output import note
+
+    context, now = click.get_current_context(), time.time()
+    recurrence = recurrence_of(arguments, now)
+    samples = RunSamples(run, storage) if run else None
+    if arguments.triggers and samples is None:
+        raise click.UsageError(
+            "--trigger: follows the files of one run, and there is no such run here; name a run with --storage, or "
+            "use `mldiag schedules create` in a cluster",
+            context,
+        )
+    if is_dry_run:
+        for line in recurrence.describe(now):
+            note(line)
+        return work
+    typed = [str(context.params[name]) for name in ("target", "selector", "files", "slurm_job", "vms", "tpu_vms")]
+    options = json.dumps([arguments.every, arguments.cron, arguments.time_zone, list(arguments.triggers)])
+
+    async def repeated(interruption: Interruption) -> CaptureEnd:
+        with RecurrenceRecord.opened([str(Path.cwd()), *typed, storage, options], now) as record:
+            return await repeat(work, recurrence_of(arguments, record.since), record, samples, interruption)
+
+    return repeated
 
 
 def _by_address(

@@ -94,15 +94,15 @@ def _capture(
 ) -> None:
     """Profile virtual machines through gcloud, or pods, all at the same moment."""
     from mldiagnostics_cli.captures.by_vm import capture_vms
-    from mldiagnostics_cli.captures.repetition import run_capture
     from mldiagnostics_cli.commands.options import OutputFormat
+    from mldiagnostics_cli.interruption import run_interruptibly
     from mldiagnostics_cli.xprofiler.capturing import capture_pods, settings_of
 
     settings = settings_of(log_directory=log_directory, port=port, duration_ms=duration)
     if orchestrator == "gke":
-        end = run_capture(lambda interruption: capture_pods(hosts, settings, interruption))
+        end = run_interruptibly(lambda interruption: capture_pods(hosts, settings, interruption))
     else:
-        end = run_capture(
+        end = run_interruptibly(
             lambda interruption: capture_vms(
                 hosts, settings, OutputFormat.TABLE, interruption=interruption, zone=zone, is_tpu=not non_tpu_vm
             )

@@ -15,7 +15,9 @@ _SETTING = re.compile(r"(?:^|\s)--xla_gpu_enable_command_buffer=(\S*)")
 
 
 def are_off(flags: str) -> bool:
-    """Return whether command buffers are turned off; of several settings, the last one counts.
+    """Return whether command buffers are turned off.
+
+    Of several settings, the last one counts.
 
     Args:
         flags: The value of XLA_FLAGS.
