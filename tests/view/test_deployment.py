@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 from mldiagnostics.store import open_store
 from mldiagnostics_api.captures.policy import Policy
-from mldiagnostics_api.resources import RUNS
+from mldiagnostics_api.resources import RUNS, SCHEDULES
 from mldiagnostics_kube.client.apiserver import path_to
 from mldiagnostics_view import authorization
 from mldiagnostics_view.deployment import serving
@@ -39,15 +39,21 @@ async def test_a_tenant_sees_what_kubectl_get_mlruns_shows(
     api_server: ApiServer, admin: ApiClient, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await install(admin, RUNS)
+    await install(admin, SCHEDULES)
     other = f"other-{uuid4().hex[:8]}"
     await admin.create(path_to("", "v1", "namespaces"), {"metadata": {"name": other}})
     mlruns = {"apiGroups": ["diagon.gke.io"], "resources": ["mlruns"], "verbs": READ}
     pods = {"apiGroups": [""], "resources": ["pods"], "verbs": READ}
-    await grant(admin, namespace, "jane", mlruns, pods)
+    schedules = {"apiGroups": ["diagon.gke.io"], "resources": ["mldiagnosticsschedules"], "verbs": READ}
+    await grant(admin, namespace, "jane", mlruns, pods, schedules)
     await grant(admin, other, "research", mlruns, kind="Group")
     await make_run(admin, namespace, "own", RUN)
     await make_run(admin, other, "foreign", "81aa" + 60 * "0")
     await make_run(admin, other, "thief", RUN)  # its author wants to see the files of the run of another namespace
+    often = {"apiVersion": SCHEDULES.api_version, "kind": SCHEDULES.kind, "metadata": {"name": "often"}}
+    for each in (namespace, other):
+        path = path_to(*SCHEDULES.gvr, namespace=each)
+        await admin.create(path, {**often, "spec": {"schedule": {"every": "6h"}}})
     put_run(open_store(str(tmp_path / "volume")), RUN, namespace=namespace, records=1)
 
     config = load(environment(tmp_path, MLDIAG_VOLUME_ROOT=str(tmp_path / "volume")))
@@ -79,7 +85,15 @@ async def test_a_tenant_sees_what_kubectl_get_mlruns_shows(
         own, foreign, thief = (f"/api/runs/cluster/{key}" for key in keys)
         assert len((await get(own, "jane"))[1]["hosts"]) == 1
         assert (await get(foreign, "joe", "research"))[1]["hosts"] == []  # joe may not list pods
-        for path in (foreign, f"{foreign}/curves?metric=loss", f"{foreign}/goodput", f"{foreign}/live"):
+        assert [each["name"] for each in (await get(f"{own}/schedules", "jane"))[1]["schedules"]] == ["often"]
+        assert (await get(f"{foreign}/schedules", "joe", "research"))[1]["schedules"] == []  # joe may not list them
+        for path in (
+            foreign,
+            f"{foreign}/schedules",
+            f"{foreign}/curves?metric=loss",
+            f"{foreign}/goodput",
+            f"{foreign}/live",
+        ):
             assert (await get(path, "jane"))[0] == 404
         assert (await get(f"{own}/metrics", "jane"))[0] == 200
         assert (await get(f"{thief}/metrics", "joe", "research"))[0] == 409

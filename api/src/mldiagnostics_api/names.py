@@ -115,6 +115,7 @@ class ScheduleReason(StrEnum):
     NEVER_DUE = "NeverDue"
     TOO_MANY_SCHEDULES = "TooManySchedules"
     CAPTURE_REJECTED = "CaptureRejected"
+    STORAGE_FULL = "StorageFull"
     AVAILABLE = "Available"
 
 

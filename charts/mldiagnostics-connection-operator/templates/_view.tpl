@@ -43,6 +43,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "mldiag.viewRules" -}}
 {{- $view := include "mldiag.view" . | fromYaml }}
 - {apiGroups: [diagon.gke.io], resources: [mlruns], verbs: [list, watch]}
+# The automatic captures of a run.
+- {apiGroups: [diagon.gke.io], resources: [mldiagnosticsschedules], verbs: [list]}
 # The hosts of a run.
 - {apiGroups: [""], resources: [pods], verbs: [list]}
 {{- if and $view.captures $view.proxy.userHeader }}

@@ -270,6 +270,34 @@ async def test_a_schedule_that_makes_no_captures_says_why(stage: Stage, spec: Ob
     assert "nextCaptureTime" not in status
 
 
+async def test_a_full_storage_stops_captures_for_an_hour(stage: Stage) -> None:
+    await stage.schedule(schedule={"every": "10m"})
+    await stage.run("run-a")
+    async with stage.leading():
+        stage.clock.pass_s(601)
+        await stage.until(created(1))
+        (capture,) = await stage.made()
+        failed = {"pod": "a", "namespace": stage.namespace, "state": "Failed", "reason": "StoreFull"}
+        await stage.finish(capture, phase="Failed", results=[failed])
+        status = await stage.until(lambda status: reason(status) == "StorageFull")
+        stage.clock.pass_s(1200)
+        assert "nextCaptureTime" not in status
+        stage.clock.pass_s(2401)
+        await stage.until(created(2))
+
+
+async def test_a_target_without_a_run_is_named(stage: Stage) -> None:
+    await stage.schedule(schedule={"every": "10m"}, target={"runRef": {"name": "absent"}})
+    await stage.run("run-a")
+    async with stage.leading():
+        status = await stage.until(reason)
+        stage.clock.pass_s(601)
+        await stage.until(lambda status: status.get("nextCaptureTime", "") > format_time(stage.clock.now))
+    [ready] = [each for each in status["conditions"] if each["type"] == "Ready"]
+    assert ready["message"].endswith("; no active run matches spec.target now")
+    assert await stage.made() == []
+
+
 async def test_missed_slots_are_not_made_up_after_a_suspension(stage: Stage) -> None:
     await stage.schedule(schedule={"every": "10m"}, suspend=True)
     await stage.run("run-a")

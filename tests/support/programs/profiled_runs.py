@@ -38,7 +38,7 @@ def profiled_run(folder: Path, *ports: int, step_s: tuple[float, ...] = ()) -> I
     """Run a process of one run for each port while the block runs.
 
     Args:
-        folder: Where the files of the run are, below `runs`.
+        folder: Directory with the root of the runs, `runs`.
         ports: One for each process; with port 0 it has no profiler.
         step_s: Time of a step of each process; without it they make none.
     """

@@ -6,7 +6,7 @@ import asyncio
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from mldiagnostics_api.resources import RUNS
+from mldiagnostics_api.resources import RUNS, SCHEDULES
 from mldiagnostics_kube.client.apiserver import path_to
 from typing_extensions import override
 
@@ -37,6 +37,7 @@ class Right(NamedTuple):
 
 LIST_RUNS: Final = Right("list", RUNS.gvr[0], RUNS.plural)
 GET_RUN: Final = Right("get", RUNS.gvr[0], RUNS.plural)
+LIST_SCHEDULES: Final = Right("list", SCHEDULES.gvr[0], SCHEDULES.plural)
 LIST_PODS: Final = Right("list", "", "pods")
 
 

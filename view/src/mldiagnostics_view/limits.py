@@ -19,6 +19,8 @@ MAX_THREADS: Final = 32
 CLOSE_S: Final = 1.0
 """The end of the server waits so long for readers; one that waits for its store ends with the process."""
 
+MAX_SCHEDULES: Final = 100
+"""Schedules of a namespace that are read for a run; the policy allows 20 by default."""
 MAX_RUNS: Final = 10_000
 """Runs of one source, the newest. A row takes about 2 KiB."""
 

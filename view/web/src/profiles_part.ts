@@ -5,6 +5,7 @@ import { captureProgress } from "./capture_progress.js";
 import { command, quoted } from "./copying.js";
 import { bytes, element, moment, table } from "./elements.js";
 import type { Part } from "./run_parts.js";
+import { schedulesList } from "./schedules_list.js";
 import { sessionDiagnosis } from "./session_diagnosis.js";
 import { change, parameter } from "./url_state.js";
 import { xprofOpener } from "./xprof_opener.js";
@@ -15,8 +16,8 @@ const VOLUME = "volume://";
 
 /** Return the part with the profiles. */
 export function profilesPart(base: string): Part {
-  const list = element("div"), progress = captureProgress(base), form = captureForm(base, (name) => change({ capture: name, session: "" }));
-  const box = element("section", {}, list, element("h2", {}, "Capture now"), progress.box, form.box);
+  const list = element("div"), schedules = schedulesList(base), progress = captureProgress(base), form = captureForm(base, (name) => change({ capture: name, session: "" }));
+  const box = element("section", {}, list, schedules.box, element("h2", {}, "Capture now"), progress.box, form.box);
   const openers = new Map<string, HTMLElement>();  // they keep their progress when the list is drawn again
   const diagnoses = new Map<string, HTMLElement>();
   let run: RunDocument | null = null;
@@ -47,7 +48,7 @@ export function profilesPart(base: string): Part {
     list.replaceChildren(sessions.length ? table(heads, rows.reverse()) : element("p", { className: "muted" }, "This run has no profiles yet."),
       ...(wanted ? [detail(wanted, diagnosis(wanted), opener(wanted), run.run.namespace)] : []));
   }
-  return { box, update: (changed) => { run = changed; form.update(changed); draw(); }, redraw: draw };
+  return { box, update: (changed) => { run = changed; form.update(changed); draw(); void schedules.refresh(); }, redraw: draw };
 }
 
 function nameOf({ session }: Session, isOpen: boolean): HTMLElement {

@@ -169,8 +169,12 @@ def _time(seconds: float) -> datetime:
     return datetime.fromtimestamp(int(seconds), UTC)
 
 
-def due_message(next_capture: float | None) -> str:
-    """Return when the next slot comes, for the condition."""
-    if next_capture is None:
-        return "triggers are followed"
-    return f"the next slot is at {format_time(_time(next_capture))}"
+def due_message(next_capture: float | None, *, runs: int) -> str:
+    """Return when the next slot comes, for the condition.
+
+    Args:
+        next_capture: Time of the slot; None without one.
+        runs: Number of runs that the schedule applies to.
+    """
+    due = f"the next slot is at {format_time(_time(next_capture))}" if next_capture else "triggers are followed"
+    return due if runs else f"{due}; no active run matches spec.target now"

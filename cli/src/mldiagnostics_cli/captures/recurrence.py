@@ -1,4 +1,4 @@
-"""When `mldiag capture` captures by itself: the rules of a schedule, for one target; pure."""
+"""The rules of a schedule for `mldiag capture`, with one target; pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The captures that `mldiag capture` made by itself, in a file that outlives the process."""
+"""The repeated captures of `mldiag capture`, in a file that outlives it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ def state_directory() -> Path:
 
 
 def _whole(time: float) -> float:
-    """Return the next whole second: records have whole seconds, and slots are compared with theirs."""
+    """Return the next whole second.
+
+    Records have whole seconds, and slots are compared with theirs.
+    """
     return float(ceil(time))
 
 
@@ -56,7 +59,7 @@ class RecurrenceRecord:
         """Open the record of a command while the block runs.
 
         Args:
-            command: What names it: target and rules.
+            command: Target and rules, which name it.
             now: Unix time.
             directory: Of the records.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from mldiagnostics.capture.model import Reason
 from mldiagnostics_api.conditions import condition_of
 from mldiagnostics_api.formats import optional_time
 from mldiagnostics_api.names import FINISHED_PHASES, SCHEDULE_LABEL, MLRunPhase
@@ -54,6 +55,8 @@ class AutomaticCapture:
     bytes: int
     has_findings: bool
     is_diagnosing: bool
+    storage_was_full: bool = False
+    """Whether a trace of it was not stored for lack of space."""
 
 
 def stored_schedule(body: Mapping[str, Any]) -> StoredSchedule | None:
@@ -101,6 +104,7 @@ def automatic_capture(body: Mapping[str, Any]) -> AutomaticCapture | None:
         bytes=status.get("bytes") or 0,
         has_findings=bool(diagnosis.get("critical") or diagnosis.get("warnings")),
         is_diagnosing=diagnosis.get("state") == "Pending",
+        storage_was_full=any(each.get("reason") == Reason.STORE_FULL for each in status.get("results") or ()),
     )
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from mldiagnostics_api.formats import format_time
 from mldiagnostics_api.names import ScheduleReason
 from mldiagnostics_api.schedules.budget import BudgetLimits, BudgetReason
 from mldiagnostics_api.schedules.decision import (
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
 
 KEEP: Final = 20
 KEEP_WITH_FINDINGS: Final = 50
+FULL_S: Final = 3600.0
+"""A storage that was full is tried again after so long."""
 RETRY_S: Final = 600.0
 """A trigger that a budget refused is tried again after so long."""
 
@@ -110,6 +114,8 @@ def advance(
         now: Current time.
     """
     readiness = _prepare(schedule, memory, is_admitted)
+    if readiness.is_ready and (since := _full_since(captures, now)) is not None:
+        readiness = _storage_full(since)
     ended = {each.name: each for each in captures if each.ended is not None}
     entries = [_finished(each, ended) for each in recent_entries(schedule.status, now)]
     refusals = list((schedule.status and schedule.status.refusals) or ())
@@ -133,7 +139,7 @@ def advance(
     _forget_ended(memory, {run.name for run in subjects}, now)
     due = next_start(rules.timing, now) if readiness.is_ready and rules is not None and rules.timing else None
     if readiness.is_ready:
-        readiness = Readiness(readiness.reason, due_message(due))
+        readiness = Readiness(readiness.reason, due_message(due, runs=len(subjects)))
     status = next_status(
         schedule,
         readiness=_rejected(memory) or readiness,
@@ -170,6 +176,27 @@ def _prepare(schedule: MLDiagnosticsSchedule, memory: ScheduleMemory, is_admitte
     if schedule.spec.suspend:
         return Readiness(ScheduleReason.SUSPENDED, "spec.suspend is true; set it to false to go on")
     return memory.problem or Readiness(ScheduleReason.SCHEDULED, "")
+
+
+def _full_since(captures: Collection[AutomaticCapture], now: float) -> float | None:
+    """Return when the newest capture found the storage full.
+
+    None if another one may be made.
+    """
+    newest = max(
+        (each for each in captures if each.ended is not None), key=lambda each: each.ended or 0.0, default=None
+    )
+    if newest is None or newest.ended is None or not newest.storage_was_full or now - newest.ended >= FULL_S:
+        return None
+    return newest.ended
+
+
+def _storage_full(since: float) -> Readiness:
+    moment = format_time(datetime.fromtimestamp(int(since), UTC))
+    message = (
+        f"the storage was full at {moment}; free space there, or keep fewer captures; it is tried again after an hour"
+    )
+    return Readiness(ScheduleReason.STORAGE_FULL, message)
 
 
 def _rejected(memory: ScheduleMemory) -> Readiness | None:

@@ -76,6 +76,7 @@ class Routes:
         app.router.add_get(f"{run}/ranks", self.ranks)
         app.router.add_get(f"{run}/goodput", self.goodput)
         app.router.add_get(f"{run}/steptimes", self.step_times)
+        app.router.add_get(f"{run}/schedules", self.schedules)
         app.router.add_get(f"{run}/live", self.live_run, allow_head=False)
         self._actions.add_to(app, run)
         self._diagnoses.add_to(app, run)
@@ -184,6 +185,12 @@ class Routes:
         directory = await self._directory(request)
         detail = await self._seen(request).source(source).detail(key)
         return send(request, await self._reports.step_times(replace(detail.row, directory=directory)))
+
+    async def schedules(self, request: web.Request) -> web.Response:
+        """Return the schedules that apply to a run, with their captures of it."""
+        source, key = _address(request)
+        shown = await self._seen(request).source(source).schedules(key)
+        return await json_response(request, lambda: {"schedules": [each.to_json() for each in shown]})
 
     async def live_runs(self, request: web.Request) -> web.StreamResponse:
         """Send an event when the list of runs has changed."""

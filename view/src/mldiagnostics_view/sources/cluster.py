@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics.runs import findings, sessions
 from mldiagnostics_api.names import RUN_LABEL
-from mldiagnostics_api.resources import RUNS
+from mldiagnostics_api.resources import RUNS, SCHEDULES
 from mldiagnostics_api.runs.hosts import hosts_of
 from mldiagnostics_api.runs.names import run_label
 from mldiagnostics_api.runs.row import account_of, attempts_of, findings_of, run_row_of, sessions_of
+from mldiagnostics_api.schedules.of_run import schedules_of
 from mldiagnostics_api.workloads.pods import PodView
 from mldiagnostics_kube.cache.informer import Backoff, Informer, NoInformerMetrics, Selection, SyncState
 from mldiagnostics_kube.client.api_client import ApiClient
@@ -23,7 +24,7 @@ from typing_extensions import override
 
 from mldiagnostics_view.captures.captures import NoCaptures
 from mldiagnostics_view.captures.cluster_captures import ClusterCaptures
-from mldiagnostics_view.limits import FIRST_LIST_S, MAX_RUNS
+from mldiagnostics_view.limits import FIRST_LIST_S, MAX_RUNS, MAX_SCHEDULES
 from mldiagnostics_view.sources.cluster_place import namespace_in
 from mldiagnostics_view.sources.followed_runs import FollowedRuns
 from mldiagnostics_view.sources.run_files import UserFiles
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mldiagnostics.runs import RankRow
+    from mldiagnostics_api.schedules.of_run import ScheduleOfRun
 
     from mldiagnostics_view.captures.captures import Captures
     from mldiagnostics_view.sources.cluster_place import ClusterPlace
@@ -144,6 +146,16 @@ class ClusterSource(ListedSource):
             findings=noted or await asyncio.to_thread(findings, profiles),
             configs=row.configs,
         )
+
+    @override
+    async def schedules(self, key: str) -> Sequence[ScheduleOfRun]:
+        body = await self._body(key)
+        path = path_to(*SCHEDULES.gvr, namespace=body["metadata"]["namespace"])
+        try:
+            bodies = await self._client.items(path, dict, most=MAX_SCHEDULES)
+        except ClusterError:
+            return ()  # the user may not list them, or an older chart is installed
+        return await asyncio.to_thread(schedules_of, body, bodies)
 
     @override
     async def directory(self, key: str) -> str:

@@ -20,6 +20,8 @@ from mldiagnostics_view.sources.source import ListedRun, ListedSource, RunDetail
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mldiagnostics_api.schedules.of_run import ScheduleOfRun
+
     from mldiagnostics_view.captures.captures import Captures
 
 __all__ = ["FileSource"]
@@ -85,6 +87,10 @@ class FileSource(ListedSource):
     @override
     async def detail(self, key: str) -> RunDetail:
         return await asyncio.to_thread(self._read, key)
+
+    @override
+    async def schedules(self, key: str) -> Sequence[ScheduleOfRun]:
+        return ()
 
     @override
     async def directory(self, key: str) -> str:

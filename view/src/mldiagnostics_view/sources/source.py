@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mldiagnostics.runs import AttemptRow, FindingRow, RankRow, RunRow, SessionRow
+    from mldiagnostics_api.schedules.of_run import ScheduleOfRun
 
     from mldiagnostics_view.captures.captures import Captures
 
@@ -69,6 +70,12 @@ class ListedSource(Protocol):
 
     async def detail(self, key: str) -> RunDetail:
         """Return one run. Raises `RunUnknown`."""
+
+    async def schedules(self, key: str) -> Sequence[ScheduleOfRun]:
+        """Return the schedules that apply to a run.
+
+        There are none outside a cluster. Raises `RunUnknown`.
+        """
 
     async def directory(self, key: str) -> str:
         """Return the readable directory of a run, a path or URL; empty without one.

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from mldiagnostics_view.authorization import ANYBODY, GET_RUN, LIST_PODS, LIST_RUNS
+from mldiagnostics_view.authorization import ANYBODY, GET_RUN, LIST_PODS, LIST_RUNS, LIST_SCHEDULES
 from mldiagnostics_view.captures.viewed_captures import ViewedCaptures
 from mldiagnostics_view.sources.source import ListedSource, RunDetail, RunUnknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
+
+    from mldiagnostics_api.schedules.of_run import ScheduleOfRun
 
     from mldiagnostics_view.authorization import Access
     from mldiagnostics_view.captures.captures import Captures
@@ -73,6 +75,13 @@ class ViewedSource(ListedSource):
         if await self._access.allows(LIST_PODS, self.namespace(key)):
             return detail
         return replace(detail, hosts=())
+
+    @override
+    async def schedules(self, key: str) -> Sequence[ScheduleOfRun]:
+        await self._check(key)
+        return (
+            await self._source.schedules(key) if await self._access.allows(LIST_SCHEDULES, self.namespace(key)) else ()
+        )
 
     @override
     async def directory(self, key: str) -> str:
