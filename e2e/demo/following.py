@@ -1,4 +1,4 @@
-"""The MLRun of the demo's training job, as kubectl shows it."""
+"""The MLRun of the demo's training job and its schedule, as kubectl shows them."""
 
 from typing import Any
 
@@ -10,6 +10,8 @@ REPORTS_DEADLINE_S = 240
 """The kubelet's and the operator's intervals are 10 s; a busy machine needs several."""
 GOODPUT_DEADLINE_S = 240
 """The operator accounts the time of a run at most every 30 s."""
+AUTOMATIC_DEADLINE_S = 240
+"""The slot comes a minute after the schedule; a capture and its diagnosis take ten seconds."""
 
 
 def until_published(kubectl: Kubectl, namespace: str, *, deadline_s: float = REPORTS_DEADLINE_S) -> None:
@@ -59,6 +61,24 @@ def until_accounted(kubectl: Kubectl, namespace: str, run_id: str) -> None:
 def story(kubectl: Kubectl, namespace: str, name: str) -> str:
     """Return the events of an MLRun, the oldest first."""
     return kubectl("events", f"--for=mlrun/{name}", f"--namespace={namespace}")
+
+
+def until_captured(kubectl: Kubectl, namespace: str, schedule: str) -> None:
+    """Wait until a schedule has made a capture, and its diagnosis has ended.
+
+    Raises:
+        ClusterError: It has not within the deadline.
+    """
+    where = f"--namespace={namespace}"
+
+    def poll() -> bool:
+        made = kubectl.get("mlds", schedule, where).get("status", {}).get("captures") or ()
+        if not made or made[0]["state"] != "Finished":
+            return False
+        status = kubectl.get("mldc", made[0]["name"], where)["status"]
+        return bool(status.get("diagnosis", {}).get("state") != "Pending")
+
+    eventually(poll, f"the capture of schedule {schedule}", deadline_s=AUTOMATIC_DEADLINE_S)
 
 
 def _run(kubectl: Kubectl, namespace: str, run_id: str) -> tuple[str, dict[str, Any]]:

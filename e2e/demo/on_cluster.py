@@ -21,6 +21,8 @@ NAMESPACE = "default"
 HOSTS = 2
 SLOW = {"SLOW_INPUT_PROCESS": 1, "SLOW_INPUT_SECONDS": 0.1}
 """One host reads its input slowly, so that the capture has a verdict."""
+SCHEDULE = "automatic"
+"""It captures the job in its first slot, a minute later."""
 CLAIM = "demo-profiles"
 TRAINING_DEADLINE_S = 180
 SESSION_DEADLINE_S = 60
@@ -57,13 +59,15 @@ def run(
     with step("Waiting until the API server reaches the webhook"):
         injecting.until_injected(kubectl, NAMESPACE)
         following.until_published(kubectl, NAMESPACE)
+    commands = _Commands(console, kubectl)
+    kubectl("delete", "mlds", SCHEDULE, f"--namespace={NAMESPACE}", "--ignore-not-found")  # of an earlier demo
+    commands.run("schedules", "create", SCHEDULE, "--every=1m", "--workload=jobset/training", "--max-per-day=1")
     with step(TRAINING.title, about_s=TRAINING.usual_s):
         start_training(kubectl, NAMESPACE, **SLOW)
     injected = injecting.injected_runs(kubectl, NAMESPACE, "training")
     show.runs(console, injected)
     with step("Waiting until both hosts report to the control plane"):
         mlrun = following.until_reported(kubectl, NAMESPACE, injected[0].run, HOSTS)
-    commands = _Commands(console, kubectl)
     commands.run("runs", "list")
     session = f"demo-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     commands.run("capture", "jobset/training", "--duration", "2s", "--session", session, "--wait", with_remarks=True)
@@ -74,6 +78,10 @@ def run(
         following.until_accounted(kubectl, NAMESPACE, injected[0].run)
     commands.run("goodput", mlrun)
     commands.run("runs", "get", mlrun, "--hosts")
+    with step("Waiting for the slot of the schedule, and for its diagnosis"):
+        following.until_captured(kubectl, NAMESPACE, SCHEDULE)
+    commands.run("schedules", "get", SCHEDULE)
+    show.command(console, "kubectl get mldc", kubectl("get", "mldc", f"--namespace={NAMESPACE}"))
     show.command(console, f"kubectl events --for mlrun/{mlrun}", following.story(kubectl, NAMESPACE, mlrun))
 
 

@@ -67,7 +67,7 @@ async def test_a_schedule_is_created_listed_suspended_and_deleted(
     path = path_to(*SCHEDULES.gvr, namespace=namespace, name="nightly", sub="status")
     await admin.patch(path, {"status": status})
     shown = "\n".join(mldiag.lines("schedules", "get", "nightly"))
-    for part in ("every 6h, StepTimeRise, Hanging", "1 captures, 2.0 KiB", "nightly-1", "Refused 3 by CapturesPerRun"):
+    for part in ("every 6h, StepTimeRise, Hanging", "captures: 1, 2.0 KiB", "nightly-1", "Refused 3 by CapturesPerRun"):
         assert part in shown
     assert mldiag.lines("schedules", "list")[1].split()[:2] == ["nightly", "every"]
     assert mldiag.document("schedules", "suspend", "nightly")[0]["spec"]["suspend"] is True
