@@ -10,7 +10,7 @@ import pytest
 import yaml
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.names import OPT_IN_LABEL
-from mldiagnostics_api.resources import CONNECTIONS, RUNS
+from mldiagnostics_api.resources import CONNECTIONS, RUNS, SCHEDULES
 from mldiagnostics_cli.cluster.connection import connect
 from mldiagnostics_cli.cluster.options import ClusterOptions
 from mldiagnostics_cli.doctor import container as container_check
@@ -78,6 +78,7 @@ async def test_a_whole_installation_is_fine_and_each_fault_of_it_is_found(
 ) -> None:
     await install(admin, CONNECTIONS)
     await install(admin, RUNS)
+    await install(admin, SCHEDULES)
     stage = Stage(Namespace(admin, namespace, ip="10.0.0.7"), published="")
     async with webhook_process(api_server.kubeconfig, tmp_path) as process, registered(stage, process) as name:
         found = await diagnosed(api_server, namespace)
@@ -86,6 +87,7 @@ async def test_a_whole_installation_is_fine_and_each_fault_of_it_is_found(
         assert [finding.message for finding in found["resources"]] == [
             "MLDiagnosticsConnection: installed",
             "MLRun: installed",
+            "MLDiagnosticsSchedule: installed",
         ]
         assert "gets run" in found["injection"][0].message
 
@@ -104,6 +106,16 @@ async def test_a_whole_installation_is_fine_and_each_fault_of_it_is_found(
     [without_webhook] = (await diagnosed(api_server, namespace))["injection"]
     assert without_webhook.state is State.BROKEN
     assert "a labelled pod gets no run: the webhook was not called" in without_webhook.message
+
+
+async def test_a_schedule_that_no_operator_reads_is_named(
+    api_server: ApiServer, admin: ApiClient, namespace: str
+) -> None:
+    await install(admin, SCHEDULES)
+    body = {"apiVersion": SCHEDULES.api_version, "kind": SCHEDULES.kind, "metadata": {"name": "often"}}
+    await admin.create(path_to(*SCHEDULES.gvr, namespace=namespace), {**body, "spec": {"schedule": {"every": "6h"}}})
+    [finding] = (await diagnosed(api_server, namespace))["schedules"]
+    assert (finding.state, finding.message) == (State.UNKNOWN, "often: no operator has read it yet")
 
 
 async def test_a_cluster_without_the_product_names_the_charts(api_server: ApiServer, namespace: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -104,6 +105,19 @@ class Stage:
     async def made(self) -> list[Object]:
         items: list[Object] = await self.cluster.items(self.captures, dict)
         return sorted(items, key=lambda each: str(each["metadata"]["name"]))
+
+    async def until_gone(self, capture: Object) -> None:
+        """Wait until a capture is deleted."""
+        async with asyncio.timeout(DEADLINE_S):
+            while capture["metadata"]["uid"] in {each["metadata"]["uid"] for each in await self.made()}:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+
+    async def until_event(self, reason: str) -> None:
+        """Wait until there is an event with a reason."""
+        events = path_to("", "v1", "events", namespace=self.namespace)
+        async with asyncio.timeout(DEADLINE_S):
+            while reason not in {each["reason"] for each in await self.cluster.items(events, dict)}:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
 
     async def finish(self, capture: Object, **status: Any) -> None:
         path = f"{self.captures}/{capture['metadata']['name']}/status"
@@ -279,9 +293,11 @@ async def test_a_full_storage_stops_captures_for_an_hour(stage: Stage) -> None:
         (capture,) = await stage.made()
         failed = {"pod": "a", "namespace": stage.namespace, "state": "Failed", "reason": "StoreFull"}
         await stage.finish(capture, phase="Failed", results=[failed])
-        status = await stage.until(lambda status: reason(status) == "StorageFull")
+        await stage.until(lambda status: reason(status) == "StorageFull")
         stage.clock.pass_s(1200)
-        assert "nextCaptureTime" not in status
+        await stage.change("nightly", suspend=False)  # the next look has the new generation
+        status = await stage.until(lambda status: status.get("observedGeneration") == 2)
+        assert (reason(status), len(status["captures"])) == ("StorageFull", 1)
         stage.clock.pass_s(2401)
         await stage.until(created(2))
 
@@ -332,6 +348,66 @@ async def test_the_history_keeps_captures_with_findings_longer(stage: Stage) -> 
     assert {each["metadata"]["name"] for each in await stage.made()} == {names[0], names[2]}
     status = await stage.until(bool)
     assert len(status["captures"]) == 3, "a deleted capture still counts"
+
+
+def put_session(volume: Path, session: str, uid: str) -> Path:
+    """Write the files of a session, and return its directory."""
+    folder = volume / "runs/a/plugins/profile" / session
+    folder.mkdir(parents=True)
+    head = {"v": 1, "session": session, "uid": uid, "targets": []}
+    (folder / "capture.json").write_text(json.dumps(head, indent=1))
+    (folder / "trainer-0.xplane.pb").write_bytes(b"trace")
+    (folder / "diagnosis.json").write_text("{}")
+    return folder
+
+
+@pytest.mark.parametrize("deletes", [True, False])
+async def test_files_go_with_the_captures_that_leave_on_request(stage: Stage, deletes: bool) -> None:
+    history = {"keep": 0, "keepWithFindings": 0} | ({"deleteArtifacts": True} if deletes else {})
+    await stage.schedule(schedule={"every": "10m"}, history=history)
+    await stage.run("run-a")
+    result = {"status": "Succeeded", "outputLocation": "volume:///runs/a"}
+    async with stage.leading():
+        stage.clock.pass_s(601)
+        await stage.until(created(1))
+        (capture,) = await stage.made()
+        own = put_session(stage.volume, "own", capture["metadata"]["uid"])
+        foreign = put_session(stage.volume, "foreign", "11111111-2222-3333-4444-555555555555")
+        outside = stage.volume / "outside"
+        outside.mkdir()
+        (outside / "kept").touch()
+        (own / "link").symlink_to(outside)
+        await stage.finish(capture, captureResult=result, sessionId="own")
+        await stage.until_gone(capture)
+        stage.clock.pass_s(600)
+        await stage.until(created(2))
+        (second,) = await stage.made()
+        await stage.finish(second, captureResult=result, sessionId="foreign")
+        await stage.until_gone(second)
+    assert own.exists() is not deletes
+    assert foreign.exists(), "its record names another capture"
+    assert (outside / "kept").exists()
+
+
+async def test_a_capture_stays_while_its_files_cannot_be_deleted(stage: Stage) -> None:
+    await stage.schedule(schedule={"every": "10m"}, history={"keep": 0, "keepWithFindings": 0, "deleteArtifacts": True})
+    await stage.run("run-a")
+    async with stage.leading():
+        stage.clock.pass_s(601)
+        await stage.until(created(1))
+        (capture,) = await stage.made()
+        own = put_session(stage.volume, "own", capture["metadata"]["uid"])
+        record = (own / "capture.json").rename(own / "record")
+        (own / "capture.json").symlink_to("record")  # a store refuses links
+        result = {"status": "Succeeded", "outputLocation": "volume:///runs/a"}
+        await stage.finish(capture, captureResult=result, sessionId="own")
+        await stage.until_event("ArtifactsNotDeleted")
+        assert await stage.made() != []
+        (own / "capture.json").unlink()
+        record.rename(own / "capture.json")
+        stage.clock.pass_s(601)
+        await stage.until_gone(capture)
+    assert not own.exists()
 
 
 async def test_a_deleted_schedule_is_forgotten(stage: Stage) -> None:

@@ -194,6 +194,8 @@ class ScheduleHistory(Model):
     """Captures without findings. Default: 20."""
     keep_with_findings: Annotated[int, Field(ge=0, le=1000, json_schema_extra=INT32)] | None = None
     """Captures whose diagnosis found a cause. Default: 50."""
+    delete_artifacts: bool | None = None
+    """Delete the files of a capture with it. Default: false, the files stay."""
 
 
 class ScheduleSpec(Model):

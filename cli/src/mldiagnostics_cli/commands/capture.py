@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mldiagnostics_cli.commands.cluster_options import cluster_options
+from mldiagnostics_cli.commands.completed_values import complete_triggers
 from mldiagnostics_cli.commands.options import (
     DEFAULT_STORAGE,
     STORAGE_VARIABLE,
@@ -125,6 +126,7 @@ _OF_CLUSTER = ("namespace", "context", "kubeconfig", "direct", "wait")
     "triggers",
     multiple=True,
     metavar="TYPE[=PERCENT]",
+    shell_complete=complete_triggers,
     help="Capture a run at StepTimeRise, StepTimeSpread, Hanging, Straggling or GoodputLow; may be repeated.",
 )
 @click.option(

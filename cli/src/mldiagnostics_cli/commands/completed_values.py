@@ -25,7 +25,14 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.runs.source import RunSource
 
-__all__ = ["complete_groups", "complete_metrics", "complete_runs", "complete_sessions", "complete_sources"]
+__all__ = [
+    "complete_groups",
+    "complete_metrics",
+    "complete_runs",
+    "complete_sessions",
+    "complete_sources",
+    "complete_triggers",
+]
 
 LIMIT_S: Final = 3.0
 """A user who presses Tab waits no longer for a bucket or a cluster."""
@@ -60,6 +67,13 @@ def complete_metrics(context: click.Context, _parameter: click.Parameter, incomp
             yield from ((curve.metric, "") for curve in source.curves(source.find(run), None, rank=rank))
 
     return _matching(_from_source(context, metrics), incomplete)
+
+
+def complete_triggers(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the kinds of triggers."""
+    from mldiagnostics_api.schedules.triggers import TriggerType
+
+    return _matching({str(each): "" for each in TriggerType}, incomplete)
 
 
 def complete_sessions(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mldiagnostics_cli.commands.cluster_options import cluster_options
+from mldiagnostics_cli.commands.completed_values import complete_triggers
 from mldiagnostics_cli.commands.options import OutputFormat, examples, output_option
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def _get(*, name: str, cluster: ClusterOptions, output: OutputFormat) -> None:
     "triggers",
     multiple=True,
     metavar="TYPE[=PERCENT]",
+    shell_complete=complete_triggers,
     help="Capture a run at StepTimeRise, StepTimeSpread, Hanging, Straggling or GoodputLow; may be repeated.",
 )
 @click.option("--run", metavar="NAME", help="Only this run (MLRun); default: all runs of the namespace.")

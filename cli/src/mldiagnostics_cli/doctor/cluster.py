@@ -12,7 +12,7 @@ from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.manifests.definition import definition_of
 from mldiagnostics_api.names import GROUP, VERSION
 from mldiagnostics_api.publication import PUBLICATION_NAME, PUBLICATION_NAMESPACE, Publication
-from mldiagnostics_api.resources import CONNECTIONS, RUNS
+from mldiagnostics_api.resources import CONNECTIONS, RUNS, SCHEDULES
 from mldiagnostics_kube.client.apiserver import ClusterError, NotFound, path_to
 
 from mldiagnostics_cli.cluster.objects import ObjectName
@@ -37,6 +37,7 @@ from mldiagnostics_cli.doctor.pod import (
     choose_pod,
 )
 from mldiagnostics_cli.doctor.rights import check_rights
+from mldiagnostics_cli.doctor.schedules import check_schedules
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -69,6 +70,7 @@ async def check_cluster(cluster: Cluster, target: str | None) -> list[DoctorFind
         _attempt(cluster, "labels", check_labels(cluster)),
         _attempt(cluster, "injection", check_injection(cluster)),
         _attempt(cluster, "control plane", _control_plane(cluster)),
+        _attempt(cluster, "schedules", check_schedules(cluster)),
         _attempt(cluster, "rights", check_rights(cluster)),
     ]
     if pod is not None:
@@ -106,7 +108,7 @@ async def _resources(cluster: Cluster) -> list[DoctorFinding]:
     }
     return [
         definition_finding(resource.kind, definition_of(resource), served.get(resource.kind))
-        for resource in (CONNECTIONS, RUNS)
+        for resource in (CONNECTIONS, RUNS, SCHEDULES)
     ]
 
 

@@ -16,6 +16,7 @@ from mldiagnostics_kube.cache.informer import Backoff, Informer, NoInformerMetri
 from mldiagnostics_kube.client.apiserver import ClusterError, path_to
 from mldiagnostics_kube.process.clock import Clock, utc_now
 
+from mldiagnostics_operator.schedules.artifacts import SessionArtifacts
 from mldiagnostics_operator.schedules.projected_store import ProjectedStore
 from mldiagnostics_operator.schedules.projections import (
     ActiveRun,
@@ -69,7 +70,7 @@ class ScheduleController:
         telemetry: OperatorMetrics,
         *,
         holder: str,
-        storage: Storage,  # noqa: ARG002 - as all controllers
+        storage: Storage,
         exchange: RunExchange,
         clock: Clock = utc_now,
         look_s: float = LOOK_S,
@@ -80,6 +81,8 @@ class ScheduleController:
         self._most = config.policy.schedules_per_namespace
         self._limits = limits_of(config.policy)
         self._writer = ScheduleWriter(cluster, me=holder, clock=clock)
+        self._storage = storage.apart()  # captures go on while a deletion hangs
+        self._artifacts = SessionArtifacts(self._storage)
         self._schedules = ProjectedStore(stored_schedule)
         self._runs = ProjectedStore(active_run)
         self._captures = ProjectedStore(automatic_capture)
@@ -99,7 +102,10 @@ class ScheduleController:
 
     async def run(self) -> None:
         """Make captures until cancelled; a failure does not end the leadership."""
-        await keep_running("schedules", self._work, failed=self._telemetry.work_failed, pause_s=_RESTART_S)
+        try:
+            await keep_running("schedules", self._work, failed=self._telemetry.work_failed, pause_s=_RESTART_S)
+        finally:
+            self._storage.close()
 
     async def _work(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -183,7 +189,8 @@ class ScheduleController:
     ) -> StoredSchedule:
         meta = stored.body.metadata
         work = self._works.setdefault(
-            meta.uid, ScheduleWork(self._writer, self._limits, self._telemetry.automatic_capture)
+            meta.uid,
+            ScheduleWork(self._writer, self._artifacts, self._limits, self._telemetry.automatic_capture),
         )
         return await work.step(
             stored,

@@ -55,6 +55,9 @@ class AutomaticCapture:
     bytes: int
     has_findings: bool
     is_diagnosing: bool
+    output: str = ""
+    """Log directory of its session."""
+    session: str = ""
     storage_was_full: bool = False
     """Whether a trace of it was not stored for lack of space."""
 
@@ -104,6 +107,8 @@ def automatic_capture(body: Mapping[str, Any]) -> AutomaticCapture | None:
         bytes=status.get("bytes") or 0,
         has_findings=bool(diagnosis.get("critical") or diagnosis.get("warnings")),
         is_diagnosing=diagnosis.get("state") == "Pending",
+        output=(status.get("captureResult") or {}).get("outputLocation") or "",
+        session=status.get("sessionId") or "",
         storage_was_full=any(each.get("reason") == Reason.STORE_FULL for each in status.get("results") or ()),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from mldiagnostics.errors import StoreError
 from mldiagnostics_api.schedules.record import wanted_of
 from mldiagnostics_api.schedules.slots import LATEST_S
 from mldiagnostics_api.schedules.template import capture_body
@@ -14,12 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from mldiagnostics_api.schedules.budget import BudgetLimits
+    from mldiagnostics_api.schedules.history import PastCapture
     from mldiagnostics_api.schedules.trigger_sample import TriggerSample
     from mldiagnostics_api.v1alpha1.schedule import ScheduledCapture, ScheduleStatus
 
+    from mldiagnostics_operator.schedules.artifacts import SessionArtifacts
     from mldiagnostics_operator.schedules.projections import ActiveRun, AutomaticCapture, StoredSchedule
     from mldiagnostics_operator.schedules.writer import ScheduleWriter
 
+FILES_S: Final = 600.0
+"""Files that could not be deleted are tried again after so long."""
 EVENT_S: Final = 600.0
 """An event about a limit is repeated after so long."""
 
@@ -29,12 +34,21 @@ class ScheduleWork:
 
     Args:
         writer: Writes to the API server.
+        artifacts: Deletes files.
         policy: The administrator's limits.
         counted: Called with the cause of each capture, and the limit of each refusal.
     """
 
-    def __init__(self, writer: ScheduleWriter, policy: BudgetLimits, counted: Callable[[str, str], None]) -> None:
-        self._writer, self._policy, self._counted = writer, policy, counted
+    def __init__(
+        self,
+        writer: ScheduleWriter,
+        artifacts: SessionArtifacts,
+        policy: BudgetLimits,
+        counted: Callable[[str, str], None],
+    ) -> None:
+        self._writer, self._artifacts, self._policy, self._counted = writer, artifacts, policy, counted
+        self._kept: dict[str, float] = {}
+        """When the files of a capture could not be deleted."""
         self._memory = ScheduleMemory()
         self._announced: dict[str, float] = {}
 
@@ -73,9 +87,39 @@ class ScheduleWork:
         await self._announce_refusals(stored, step, now)
         if any(each.state == "Planned" for each in step.status.captures or ()):
             stored = await self._create(stored, step.status, now)
-        for capture in step.leaving:
-            await self._writer.delete(stored.body.metadata.namespace, capture)
+        await self._delete(stored, step.leaving, captures, now)
         return stored
+
+    async def _delete(
+        self,
+        stored: StoredSchedule,
+        leaving: Sequence[PastCapture],
+        captures: Collection[AutomaticCapture],
+        now: float,
+    ) -> None:
+        """Delete captures that leave the history, with their files on request.
+
+        An object whose files cannot be deleted stays, so that they are not forgotten.
+        """
+        history, known = stored.body.spec.history, {each.name: each for each in captures}
+        for each in leaving:
+            if history and history.delete_artifacts and not await self._delete_files(stored, known[each.name], now):
+                continue
+            await self._writer.delete(stored.body.metadata.namespace, each)
+
+    async def _delete_files(self, stored: StoredSchedule, capture: AutomaticCapture, now: float) -> bool:
+        """Delete the files of a capture; return whether they are gone."""
+        if now - self._kept.get(capture.name, -FILES_S) < FILES_S:
+            return False
+        try:
+            await self._artifacts.delete(capture)
+        except StoreError as error:
+            self._kept[capture.name] = now
+            text = f"files of capture {capture.name}: {error}; tried again in {FILES_S / 60:g} minutes"
+            await self._writer.announce(stored.body, "ArtifactsNotDeleted", text, warning=True)
+            return False
+        self._kept.pop(capture.name, None)
+        return True
 
     async def _create(self, stored: StoredSchedule, status: ScheduleStatus, now: float) -> StoredSchedule:
         """Create the objects of planned captures, those of an earlier leader included."""
