@@ -48,7 +48,7 @@ export function profilesPart(base: string): Part {
     list.replaceChildren(sessions.length ? table(heads, rows.reverse()) : element("p", { className: "muted" }, "This run has no profiles yet."),
       ...(wanted ? [detail(wanted, diagnosis(wanted), opener(wanted), run.run.namespace)] : []));
   }
-  return { box, update: (changed) => { run = changed; form.update(changed); draw(); void schedules.refresh(); }, redraw: draw };
+  return { box, update: (changed) => { run = changed; form.update(changed); draw(); schedules.refresh(); }, redraw: draw };
 }
 
 function nameOf({ session }: Session, isOpen: boolean): HTMLElement {

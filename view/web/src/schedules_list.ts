@@ -1,6 +1,7 @@
 // The schedules that apply to a run: the next capture, the captures of the last day by trigger, and refusals.
 import { get } from "./api.js";
 import { element, moment, table } from "./elements.js";
+import { throttled } from "./live.js";
 import { change } from "./url_state.js";
 
 interface Made { name: string; time: string; state: string; trigger?: string; message?: string; bytes?: number }
@@ -9,8 +10,11 @@ interface Schedule {
   name: string; schedule: string; nextCaptureTime: string | null; ready: boolean; message: string; captures: Made[]; refusals: Refusal[];
 }
 
-/** Return a box with the schedules of a run; it is empty without one. */
-export function schedulesList(base: string): { box: HTMLElement; refresh: () => Promise<void> } {
+/** Slots and triggers come in minutes, and each reading lists the schedules of the namespace. */
+const PAUSE_MS = 30_000;
+
+/** Return a box with the schedules of a run, which is empty without one, and a function that reads them again. */
+export function schedulesList(base: string): { box: HTMLElement; refresh: () => void } {
   const box = element("div");
 
   async function refresh(): Promise<void> {
@@ -22,7 +26,7 @@ export function schedulesList(base: string): { box: HTMLElement; refresh: () => 
     }
     box.replaceChildren(...(shown.length ? [element("h2", {}, "Automatic captures"), ...shown.map(scheduleBox)] : []));
   }
-  return { box, refresh };
+  return { box, refresh: throttled(refresh, PAUSE_MS) };
 }
 
 function scheduleBox({ name, schedule, nextCaptureTime, ready, message, captures, refusals }: Schedule): HTMLElement {

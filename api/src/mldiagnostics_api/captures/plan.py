@@ -190,7 +190,7 @@ def make_plan(
             port=request.port,
             reported=inventory.reported,
             superseded=bool(request.pods),
-            spares_command_buffers=_traces_devices(trigger)
+            spares_command_buffers=bool(_tracers(trigger).device)
             and CAPTURE_REASON_ANNOTATION in connection.metadata.annotations,
         )
     except TooManyTargets:
@@ -236,7 +236,6 @@ def _plan(
     times = schedule(trigger, request.duration_ms, targets=len(targets), now=now)
     if isinstance(times, CaptureRefusal):
         return times
-    tracers = trigger.tracers
     return CapturePlan(
         session=layout.retry_session(
             layout.session_id(name=metadata.name, uid=metadata.uid, requested=trigger.session_id), attempt
@@ -250,9 +249,7 @@ def _plan(
         lead_ms=times.lead_ms,
         planned_start=times.start,
         deadline=times.deadline,
-        tracers=Tracers(
-            **{name: level for name, level in (tracers.model_dump() if tracers else {}).items() if level is not None}
-        ),
+        tracers=_tracers(trigger),
         delivery=request.delivery,
         allow_old_server=bool(trigger.allow_old_server),
         dry_run=bool(trigger.dry_run),
@@ -270,9 +267,9 @@ def needed_of(trigger: TriggerCapture, total: int) -> int:
     return max(1, -(-total * percent // 100))
 
 
-def _traces_devices(trigger: TriggerCapture) -> bool:
-    tracers = trigger.tracers
-    return tracers is None or tracers.device != 0
+def _tracers(trigger: TriggerCapture) -> Tracers:
+    given = trigger.tracers.model_dump() if trigger.tracers else {}
+    return Tracers(**{name: level for name, level in given.items() if level is not None})
 
 
 def _is_replaced(request: CaptureRequest, workload: Object | None) -> bool:

@@ -23,6 +23,13 @@ MAX_TARGETS: Final = 10_000
 """Pods that a capture looks at, and targets that it has; plan and results of 10 000 take about 20 MiB."""
 TRANSIENT: Final = frozenset({SkipReason.NOT_FOUND, SkipReason.NOT_READY, SkipReason.NO_IP, SkipReason.TERMINATING})
 """Reasons that waiting may resolve."""
+_Fault = tuple[SkipReason | None, str]
+_NONE: Final[_Fault] = (None, "")
+_UNREPORTED: Final = ReportedProfilers((), frozenset())
+_COMMAND_BUFFERS: Final = (
+    "a profile of its GPU can end the process, so automatic captures leave it out; add "
+    f"{command_buffers.OFF} to XLA_FLAGS in its env, or set tracers.device to 0"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,15 +69,6 @@ class TargetFilter:
             and (self.nodes is None or candidate.pod.node in self.nodes)
             and (self.replicated_job is None or part_of(candidate.pod) == self.replicated_job)
         )
-
-
-_UNREPORTED: Final = ReportedProfilers((), frozenset())
-_Fault = tuple[SkipReason | None, str]
-_NONE: Final[_Fault] = (None, "")
-_COMMAND_BUFFERS: Final = (
-    "a profile of its GPU can end the process, so automatic captures leave it out; add "
-    f"{command_buffers.OFF} to XLA_FLAGS in its env, or set tracers.device to 0"
-)
 
 
 class TooManyTargets(Exception):
@@ -130,9 +128,7 @@ def candidates(
         rank = 0
         for pod in sorted(group if superseded else without_superseded(group), key=order):
             own = reported.get(pod.uid, _UNREPORTED)
-            fault = _pod_fault(pod, policy, target_filter.container)
-            if fault is None and spares_command_buffers and pod.runs_command_buffers:
-                fault = SkipReason.COMMAND_BUFFERS_ACTIVE, _COMMAND_BUFFERS
+            fault = _pod_fault(pod, policy, target_filter.container, spares_command_buffers=spares_command_buffers)
             ranks = _examine(pod, rank, fault, policy, container=target_filter.container, port=port, reported=own)
             ranked += ranks
             rank += len(ranks)
@@ -181,7 +177,7 @@ def _examine(
     ]
 
 
-def _pod_fault(pod: PodView, policy: Policy, container: str | None) -> _Fault | None:
+def _pod_fault(pod: PodView, policy: Policy, container: str | None, *, spares_command_buffers: bool) -> _Fault | None:
     """Return a reason that waiting does not resolve."""
     if pod.finished:
         return SkipReason.FINISHED, f"the pod has finished ({pod.phase})"
@@ -194,6 +190,8 @@ def _pod_fault(pod: PodView, policy: Policy, container: str | None) -> _Fault | 
             SkipReason.HOST_NETWORK_NOT_ALLOWED,
             "the pod uses the host network; ask the administrator to set policy.hostNetwork",
         )
+    if spares_command_buffers and pod.runs_command_buffers:
+        return SkipReason.COMMAND_BUFFERS_ACTIVE, _COMMAND_BUFFERS
     return None
 
 

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mldiagnostics_api.conditions import condition_of
+from mldiagnostics_api.formats import format_time
 from mldiagnostics_api.names import ScheduleConditionType
 from mldiagnostics_api.schedules.template import applies
 from mldiagnostics_api.v1alpha1.schedule import (
     MLDiagnosticsSchedule,
     ScheduledCapture,
     ScheduleRefusal,
+    ScheduleStatus,
     read_schedule,
 )
 
@@ -76,17 +78,16 @@ def _readable(bodies: Iterable[Mapping[str, Any]]) -> Iterable[tuple[MLDiagnosti
 
 
 def _of_run(schedule: MLDiagnosticsSchedule, body: Mapping[str, Any], run: str) -> ScheduleOfRun:
-    status, ready = schedule.status, condition_of(body, ScheduleConditionType.READY)
-    captures = [each for each in (status.captures if status else None) or () if each.run == run]
-    due = (body.get("status") or {}).get("nextCaptureTime")
+    status, ready = schedule.status or ScheduleStatus(), condition_of(body, ScheduleConditionType.READY)
+    captures = [each for each in status.captures or () if each.run == run]
     return ScheduleOfRun(
         name=schedule.metadata.name,
-        times=(status.schedule if status else None) or "",
-        next_capture=due if isinstance(due, str) else None,
+        times=status.schedule or "",
+        next_capture=format_time(status.next_capture_time) if status.next_capture_time else None,
         is_ready=ready is not None and ready.holds,
         message=ready.message if ready else "no operator has read it yet",
         captures=captures[-MAX_SHOWN_CAPTURES:],
-        refusals=(status.refusals if status else None) or (),
+        refusals=status.refusals or (),
     )
 
 

@@ -32,7 +32,10 @@ async def check_schedules(cluster: Cluster) -> list[DoctorFinding]:
 
 
 def schedule_findings(bodies: Sequence[Mapping[str, Any]]) -> list[DoctorFinding]:
-    """Return the schedules that make no captures and those whose budgets refuse some, else one line for all; pure."""
+    """Return the schedules that make no captures, else one line for all; pure.
+
+    Those whose budgets refuse captures are among them.
+    """
     findings = [finding for body in bodies if (finding := _problem(body)) is not None]
     if findings or not bodies:
         return findings

@@ -110,17 +110,15 @@ def transfers(threads: Sequence[Thread]) -> list[Activity]:
 
 def _count(node: _Node, programs: frozenset[str]) -> None:
     """Count the events inside of the annotations around them."""
-    in_launch = False
     outer = node.parent
     while outer is not None:
-        if node.role == "to device" and not in_launch:
+        if node.role == "to device" and not node.in_launch:
             outer.writes += 1
         elif _is_read(node):
             outer.reads += 1
         elif node.role == "dispatch":
             outer.dispatches += 1
             outer.launches += node.name in programs
-        in_launch = in_launch or outer.role == "dispatch"
         outer = outer.parent
 
 

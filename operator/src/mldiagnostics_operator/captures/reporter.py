@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.capture.command_buffers import OFF
+from mldiagnostics_api.formats import enumerated
 from mldiagnostics_api.names import Phase, SkipReason
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.client.apiserver import ClusterError, Unavailable
@@ -94,11 +95,10 @@ class CaptureReporter:
         _log.info(message)
         await self._writer.announce("CaptureStarted", message)
         if endangered := plan.endangered:
+            pods = enumerated([each.pod for each in endangered])
             message = (
-                f"{endangered[0].pod} and {len(endangered) - 1} others: "
-                if len(endangered) > 1
-                else f"{endangered[0].pod}: "
-            ) + f"a profile of a GPU can end its process while XLA uses command buffers; add {OFF} to XLA_FLAGS"
+                f"{pods}: a profile of a GPU can end its process while XLA uses command buffers; add {OFF} to XLA_FLAGS"
+            )
             await self._writer.announce(SkipReason.COMMAND_BUFFERS_ACTIVE, message, warning=True)
 
     def report_progress(self, plan: CapturePlan, outcomes: Sequence[TargetOutcome]) -> None:

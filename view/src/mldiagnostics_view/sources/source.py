@@ -72,9 +72,9 @@ class ListedSource(Protocol):
         """Return one run. Raises `RunUnknown`."""
 
     async def schedules(self, key: str) -> Sequence[ScheduleOfRun]:
-        """Return the schedules that apply to a run.
+        """Return the schedules that apply to a run, in a cluster.
 
-        There are none outside a cluster. Raises `RunUnknown`.
+        Raises `RunUnknown`.
         """
 
     async def directory(self, key: str) -> str:
