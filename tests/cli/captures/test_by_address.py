@@ -19,12 +19,6 @@ if TYPE_CHECKING:
     from support.servers.profiler_process import ProfilerProcess
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[ProfilerProcess]:
-    with profiler_process() as process:
-        yield process
-
-
 @pytest.fixture
 def closed_port() -> Iterator[int]:
     """A port that nothing else can take while the test runs, and where nothing listens."""

@@ -15,19 +15,10 @@ from mldiagnostics_cli.exit_codes import PARTIAL
 from mldiagnostics_cli.sources import find
 from support.programs.jax_programs import end_of, start_program
 from support.programs.profiled_runs import profiled_run
-from support.servers.profiler_process import profiler_process
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from support.programs.command_line import CommandLine
     from support.servers.profiler_process import ProfilerProcess
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ProfilerProcess]:
-    with profiler_process() as process:
-        yield process
 
 
 def test_the_processes_of_a_run_are_captured_into_its_directory(mldiag: CommandLine, server: ProfilerProcess) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.schedules.decision import WantedCapture
+from mldiagnostics_api.schedules.due import DueCaptures
 from mldiagnostics_api.schedules.trigger_sample import TriggerSample
-from mldiagnostics_cli.captures.recurrence import Recurrence, RecurrenceArguments, Watch, recurrence_of
+from mldiagnostics_cli.captures.recurrence import Recurrence, RecurrenceArguments, recurrence_of
 from mldiagnostics_cli.captures.recurrence_record import RecurrenceRecord
 
 if TYPE_CHECKING:
@@ -20,18 +22,36 @@ NOW = 1_790_000_000.0
 DAY_S = 86_400
 
 
-def every(period: str, **more: object) -> Recurrence:
-    return recurrence_of(RecurrenceArguments(every=period, **more), NOW)  # type: ignore[arg-type]  # of the tests
+def starting(arguments: RecurrenceArguments, since: float = NOW) -> Recurrence:
+    return recurrence_of(arguments).starting(since)
+
+
+@dataclass
+class Process:
+    """A process that repeats a capture, between its start and its end."""
+
+    recurrence: Recurrence
+    memory: DueCaptures = field(default_factory=DueCaptures)
+
+    def next(self, made: list[WantedCapture], sample: TriggerSample | None, now: float, **more: float) -> Any:
+        """Return the capture to make; None without one."""
+        due = self.recurrence.due(self.memory, made, now, sample=sample, **more)
+        assert len(due.admitted) <= 1
+        return next(iter(due.admitted), None)
+
+
+def every(period: str, **more: Any) -> Recurrence:
+    return starting(RecurrenceArguments(every=period, **more))
 
 
 @given(st.lists(st.tuples(st.integers(1, 4000), st.booleans()), min_size=1, max_size=150), st.integers(0, 6))
 def test_property_restarts_exceed_no_budget_and_double_no_slot(looks: list[tuple[int, bool]], per_day: int) -> None:
     recurrence = every("10m", per_day=per_day)
-    watch, made, now = Watch(recurrence), list[WantedCapture](), NOW
+    process, made, now = Process(recurrence), list[WantedCapture](), NOW
     for pause_s, is_restarted in looks:
         if is_restarted:
-            watch = Watch(recurrence)  # the record stays
-        if (wanted := watch.next(made, None, now)) is not None:
+            process = Process(recurrence)  # the record stays
+        if (wanted := process.next(made, None, now)) is not None:
             made.append(wanted)
         now += pause_s
     slots = [each.slot for each in made]
@@ -41,29 +61,41 @@ def test_property_restarts_exceed_no_budget_and_double_no_slot(looks: list[tuple
 
 
 def test_the_first_slot_is_now_and_a_missed_one_is_not_made_up() -> None:
-    watch = Watch(every("10m"))
-    first = watch.next([], None, NOW)
+    process = Process(every("10m"))
+    first = process.next([], None, NOW)
     assert first is not None
-    assert watch.next([first], None, NOW + 1) is None
-    assert watch.next([first], None, NOW + 3000 + 300) is None
-    second = watch.next([first], None, NOW + 3600)
+    assert process.next([first], None, NOW + 1) is None
+    assert process.next([first], None, NOW + 3000 + 300) is None
+    second = process.next([first], None, NOW + 3600)
     assert second is not None
     assert second.slot == NOW + 3600
 
 
 def test_a_trigger_captures_once_and_says_why() -> None:
-    watch = Watch(recurrence_of(RecurrenceArguments(triggers=("StepTimeSpread",)), NOW))
+    process = Process(starting(RecurrenceArguments(triggers=("StepTimeSpread",))))
     slow = TriggerSample(step=5, host_step_times={"rank 0": 1.0, "rank 1": 1.0, "rank 2": 1.5})
     made: list[WantedCapture] = []
     for second in range(0, 600, 10):
-        if (wanted := watch.next(made, slow, NOW + second)) is not None:
+        if (wanted := process.next(made, slow, NOW + second)) is not None:
             made.append(wanted)
     [capture] = made
     assert capture.message.startswith("StepTimeSpread: the steps of rank 2 take 50% longer than the median of 3 hosts")
 
 
+def test_a_refused_trigger_is_named_once_in_ten_minutes() -> None:
+    recurrence = starting(RecurrenceArguments(triggers=("StepTimeSpread",), per_day=0))
+    slow = TriggerSample(step=5, host_step_times={"rank 0": 1.0, "rank 1": 1.0, "rank 2": 1.5})
+    memory, refused = DueCaptures(), []
+    for second in range(0, 1300, 10):
+        due = recurrence.due(memory, [], NOW + second, sample=slow)
+        assert due.admitted == []
+        refused += due.refused
+    assert len(refused) == 3
+    assert "the budget of 0 captures of this run in 24 hours is used" in refused[0][1].message
+
+
 def test_a_slot_before_the_run_is_not_its_own() -> None:
-    assert Watch(every("10m")).next([], None, NOW + 10, started=NOW + 5) is None
+    assert Process(every("10m")).next([], None, NOW + 10, started=NOW + 5) is None
 
 
 @pytest.mark.parametrize(
@@ -79,12 +111,12 @@ def test_a_slot_before_the_run_is_not_its_own() -> None:
 )
 def test_options_that_are_not_valid_are_named(arguments: RecurrenceArguments, message: str) -> None:
     with pytest.raises(ConfigurationError) as error:
-        recurrence_of(arguments, NOW)
+        starting(arguments)
     assert message in str(error.value)
 
 
 def test_a_dry_run_names_slots_triggers_and_budgets() -> None:
-    recurrence = recurrence_of(RecurrenceArguments(cron="30 2 * * *", triggers=("StepTimeRise=20", "Hanging")), NOW)
+    recurrence = starting(RecurrenceArguments(cron="30 2 * * *", triggers=("StepTimeRise=20", "Hanging")))
     assert recurrence.describe(NOW) == [
         "Slots: 2026-09-22T02:30:00Z, 2026-09-23T02:30:00Z, 2026-09-24T02:30:00Z, …",
         "Trigger: StepTimeRise from 20%",
@@ -95,8 +127,8 @@ def test_a_dry_run_names_slots_triggers_and_budgets() -> None:
 
 def test_a_record_outlives_its_process_and_belongs_to_one(tmp_path: Path) -> None:
     with RecurrenceRecord.opened(["a"], NOW - 0.5, directory=tmp_path) as record:
-        watch = Watch(recurrence_of(RecurrenceArguments(every="10m"), record.since))
-        wanted = watch.next(record.made, None, NOW)
+        process = Process(starting(RecurrenceArguments(every="10m"), record.since))
+        wanted = process.next(record.made, None, NOW)
         assert wanted is not None
         record.add(wanted)
         with (
@@ -108,9 +140,7 @@ def test_a_record_outlives_its_process_and_belongs_to_one(tmp_path: Path) -> Non
             assert other.made == []
     with RecurrenceRecord.opened(["a"], NOW + 60.5, directory=tmp_path) as again:
         assert ([each.slot for each in again.made], again.since) == ([NOW], NOW)
-        assert (
-            Watch(recurrence_of(RecurrenceArguments(every="10m"), again.since)).next(again.made, None, NOW + 60) is None
-        )
+        assert Process(starting(RecurrenceArguments(every="10m"), again.since)).next(again.made, None, NOW + 60) is None
     with RecurrenceRecord.opened(["a"], NOW + DAY_S + 1, directory=tmp_path) as later:
         assert (later.made, later.since) == ([], NOW + DAY_S + 1)
 

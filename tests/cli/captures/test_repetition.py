@@ -7,7 +7,6 @@ import signal
 import subprocess
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from mldiagnostics_cli.captures.by_run import FilesOfRun, capture_here_or
 from mldiagnostics_cli.captures.cluster_target import TargetNarrowing
 from mldiagnostics_cli.captures.recurrence import RecurrenceArguments, recurrence_of
@@ -20,12 +19,11 @@ from mldiagnostics_cli.exit_codes import INTERRUPTED
 from mldiagnostics_cli.interruption import run_interruptibly
 from support.programs.processes import eventually
 from support.programs.profiled_runs import RUN, end, profiled_run
-from support.servers.profiler_process import profiler_process
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
+    import pytest
     from mldiagnostics_cli.captures.ending import CaptureEnd
     from mldiagnostics_cli.interruption import Interruption
     from support.programs.command_line import CommandLine
@@ -33,12 +31,6 @@ if TYPE_CHECKING:
 
 SHORT = ("--storage", "runs", "--duration", "10ms", "--no-diagnosis")
 LIMIT_S = 60
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ProfilerProcess]:
-    with profiler_process() as process:
-        yield process
 
 
 def records(folder: Path) -> list[dict[str, Any]]:
@@ -98,17 +90,7 @@ def test_a_host_that_is_slower_than_the_others_is_captured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: ProfilerProcess, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    settings = CaptureSettings(
-        log_directory=None,
-        duration=10,
-        session=None,
-        port=None,
-        host_tracer=2,
-        device_tracer=1,
-        python_tracer=0,
-        allow_old_server=False,
-        dry_run=False,
-    )
+    settings = CaptureSettings(duration=10)
     files = FilesOfRun("trainer", "runs", are_typed=True)
     now = [1_790_000_000.0]
 
@@ -125,7 +107,7 @@ def test_a_host_that_is_slower_than_the_others_is_captured(
             return captured
 
         def repeated(record: RecurrenceRecord) -> CaptureEnd:
-            rules = recurrence_of(RecurrenceArguments(triggers=("StepTimeSpread",)), now[0])
+            rules = recurrence_of(RecurrenceArguments(triggers=("StepTimeSpread",)))
             samples = RunSamples("trainer", "runs")
             return run_interruptibly(
                 lambda interruption: repeat(work, rules, record, samples, interruption, clock=clock, look_s=0.01)

@@ -7,9 +7,8 @@ import hashlib
 import json
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.errors import ConfigurationError
@@ -17,19 +16,17 @@ from mldiagnostics_api.schedules.budget import DAY_S
 from mldiagnostics_api.schedules.record import entry_of, wanted_of
 from mldiagnostics_api.v1alpha1.schedule import MAX_CAPTURES, ScheduledCapture
 
+from mldiagnostics_cli.state import state_directory
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from mldiagnostics_api.schedules.decision import WantedCapture
 
-__all__ = ["RecurrenceRecord", "state_directory"]
+__all__ = ["RecurrenceRecord"]
 
 _LARGEST: Final = 4 * 2**20
-
-
-def state_directory() -> Path:
-    """Return the directory of the records."""
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "mldiagnostics/captures"
 
 
 def _whole(time: float) -> float:
@@ -55,18 +52,20 @@ class RecurrenceRecord:
 
     @classmethod
     @contextmanager
-    def opened(cls, command: Sequence[str], now: float, *, directory: Path | None = None) -> Iterator[RecurrenceRecord]:
+    def opened(
+        cls, command: Sequence[object], now: float, *, directory: Path | None = None
+    ) -> Iterator[RecurrenceRecord]:
         """Open the record of a command while the block runs.
 
         Args:
-            command: Target and rules, which name it.
+            command: Target and rules, which name it, as JSON has them.
             now: Unix time.
             directory: Of the records.
 
         Raises:
             ConfigurationError: Another process has it, or it cannot be written.
         """
-        folder = directory or state_directory()
+        folder = directory or state_directory("captures")
         path = folder / f"{hashlib.sha256(json.dumps(list(command)).encode()).hexdigest()[:16]}.json"
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -123,4 +122,4 @@ class RecurrenceRecord:
             raise ConfigurationError(
                 f"{self.path}: cannot be written: {error.strerror}; free space, or set XDG_STATE_HOME"
             ) from error
-        self.made = [*self.made, replace(wanted)]
+        self.made.append(wanted)

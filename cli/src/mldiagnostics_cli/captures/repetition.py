@@ -13,26 +13,45 @@ from typing import TYPE_CHECKING, Final
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 from mldiagnostics.layout import capture_record_key
 from mldiagnostics.store import open_store
+from mldiagnostics_api.schedules.due import DueCaptures
 
 from mldiagnostics_cli.captures.ending import CaptureEnd
-from mldiagnostics_cli.captures.recurrence import Watch
+from mldiagnostics_cli.captures.recurrence_record import RecurrenceRecord
 from mldiagnostics_cli.captures.run_samples import SampledRun
 from mldiagnostics_cli.exit_codes import INTERRUPTED
 from mldiagnostics_cli.output import note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from mldiagnostics_cli.captures.ending import CaptureWork
     from mldiagnostics_cli.captures.recurrence import Recurrence
-    from mldiagnostics_cli.captures.recurrence_record import RecurrenceRecord
     from mldiagnostics_cli.captures.run_samples import RunSamples
     from mldiagnostics_cli.interruption import Interruption
 
-__all__ = ["LOOK_S", "repeat"]
+__all__ = ["LOOK_S", "repeat", "repeated"]
 
-LOOK_S: Final = 1.0
-"""Time between two looks at the clock, and at the run where there are triggers."""
+LOOK_S: Final = 5.0
+"""Longest time between two looks at the clock and at the files of the run, as in a cluster."""
+
+
+def repeated(
+    work: CaptureWork, recurrence: Recurrence, samples: RunSamples | None, command: Sequence[object]
+) -> CaptureWork:
+    """Return a capture that goes on by itself.
+
+    Args:
+        work: Captures once.
+        recurrence: Slots, triggers and budgets.
+        samples: The run, if its files are known.
+        command: Name of its record, see `RecurrenceRecord.opened`.
+    """
+
+    async def run(interruption: Interruption) -> CaptureEnd:
+        with RecurrenceRecord.opened(command, time.time()) as record:
+            return await repeat(work, recurrence.starting(record.since), record, samples, interruption)
+
+    return run
 
 
 async def repeat(
@@ -56,37 +75,37 @@ async def repeat(
         samples: The run, if its files are known.
         interruption: Ctrl-C.
         clock: Unix time.
-        look_s: Time between two looks.
+        look_s: Longest time between two looks.
 
     Raises:
         ConfigurationError: The capture is not valid, so that it would fail each time.
     """
-    stop, watch, end = asyncio.Event(), Watch(recurrence), CaptureEnd(exit_code=0)
+    stop, memory, end, problem = asyncio.Event(), DueCaptures(), CaptureEnd(exit_code=0), ""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, interruption.request)
-    is_waiting = False
     for line in recurrence.describe(clock()):
         note(line)
     with interruption.stopping(stop.set):
         while not interruption.is_requested:
             now = clock()
-            state = await asyncio.to_thread(samples.read, now) if samples else SampledRun()
-            if state.phase:
-                note(f"The run has ended ({state.phase}), and with it the captures.")
+            run = await asyncio.to_thread(samples.read, now) if samples else SampledRun()
+            if run.phase:
+                note(f"The run has ended ({run.phase}), and with it the captures.")
                 return end
-            if samples and state.sample is None:
-                if not is_waiting:
-                    note(f"Waiting for the run {samples.run} in {samples.storage}.")
-                is_waiting = True
-            elif wanted := watch.next(record.made, state.sample, now, started=state.started):
-                record.add(wanted)
-                note(f"{wanted.message}:")
-                end = await _capture(work, wanted.message, interruption, end)
-            elif watch.remark:
-                note(watch.remark)
+            if run.problem and run.problem != problem:
+                note(f"Waiting for the run. {run.problem}")
+            problem = run.problem
+            if not problem:
+                due = recurrence.due(memory, record.made, now, sample=run.sample, started=run.started)
+                for wanted, refusal in due.refused:
+                    note(f"{wanted.message}; not captured: {refusal.message}")
+                for wanted in due.admitted:
+                    record.add(wanted)
+                    note(f"{wanted.message}:")
+                    end = await _capture(work, wanted.message, interruption, end)
             with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), look_s)
+                await asyncio.wait_for(stop.wait(), recurrence.pause_s(clock(), look_s))
     return replace(end, exit_code=INTERRUPTED)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
+from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics.lifecycle.outcome import FINAL
 from mldiagnostics.runs import goodput
 from mldiagnostics_api.runs.signals import HostSample, RunSample, Signal, SignalState, SignalThresholds, readings
@@ -51,6 +51,8 @@ class SampledRun:
     started: float = 0.0
     phase: str = ""
     """Its phase if it has ended."""
+    problem: str = ""
+    """Why it cannot be read yet."""
 
 
 @dataclass(slots=True)
@@ -74,8 +76,8 @@ class RunSamples:
         """Return the run now; one that cannot be read yet is not there."""
         try:
             known = find(self.storage, self.run)
-        except (ConfigurationError, MLDiagnosticsError):
-            return SampledRun()
+        except MLDiagnosticsError as error:
+            return SampledRun(problem=str(error))
         row = known.row
         if row.phase in FINAL:
             return SampledRun(started=row.created or 0.0, phase=row.phase)

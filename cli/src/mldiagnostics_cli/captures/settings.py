@@ -20,15 +20,15 @@ class CaptureSettings:
     The duration is in milliseconds, None stands for a default.
     """
 
-    log_directory: str | None
-    duration: int
-    session: str | None
-    port: int | None
-    host_tracer: int
-    device_tracer: int
-    python_tracer: int
-    allow_old_server: bool
-    dry_run: bool
+    log_directory: str | None = None
+    duration: int = 2000
+    session: str | None = None
+    port: int | None = None
+    host_tracer: int = 2
+    device_tracer: int = 1
+    python_tracer: int = 0
+    allow_old_server: bool = False
+    dry_run: bool = False
     diagnosed: bool = True
     """Whether an operator diagnoses the session, if its policy does not say otherwise."""
 

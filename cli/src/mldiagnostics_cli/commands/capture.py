@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mldiagnostics_cli.commands.cluster_options import cluster_options
-from mldiagnostics_cli.commands.completed_values import complete_triggers
 from mldiagnostics_cli.commands.options import (
     DEFAULT_STORAGE,
     STORAGE_VARIABLE,
@@ -17,6 +16,7 @@ from mldiagnostics_cli.commands.options import (
     output_option,
     parsed,
 )
+from mldiagnostics_cli.commands.schedule_options import cron_option, time_zone_option, trigger_option
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -119,16 +119,9 @@ _OF_CLUSTER = ("namespace", "context", "kubeconfig", "direct", "wait")
 )
 @click.option("--direct", is_flag=True, help="Capture pods through the API server, without the operator.")
 @click.option("--every", metavar="PERIOD", help="Capture now and in each such period: 10m, 6h, 1d; until Ctrl-C.")
-@click.option("--cron", metavar="EXPRESSION", help="Capture at these times: minute hour day month weekday.")
-@click.option("--time-zone", metavar="NAME", help="Time zone of --cron, such as Europe/Berlin; default: UTC.")
-@click.option(
-    "--trigger",
-    "triggers",
-    multiple=True,
-    metavar="TYPE[=PERCENT]",
-    shell_complete=complete_triggers,
-    help="Capture a run at StepTimeRise, StepTimeSpread, Hanging, Straggling or GoodputLow; may be repeated.",
-)
+@cron_option
+@time_zone_option
+@trigger_option
 @click.option(
     "--max-per-day",
     "per_day",
@@ -185,8 +178,8 @@ def capture(
     from mldiagnostics_cli.interruption import run_interruptibly
 
     context = click.get_current_context()
-    repeated = RecurrenceArguments(every=every, cron=cron, time_zone=time_zone, triggers=triggers, per_day=per_day)
-    _check(context, is_repeated=repeated.are_given)
+    arguments = RecurrenceArguments(every=every, cron=cron, time_zone=time_zone, triggers=triggers, per_day=per_day)
+    _check(context, is_repeated=arguments.are_given)
     narrowing = {name: options.pop(name) for name in _NARROWING}
     settings = CaptureSettings(**options, diagnosed=not no_diagnosis)
     if vms or tpu_vms:
@@ -197,7 +190,7 @@ def capture(
         work = _by_address(target, files, slurm_job, settings, output)
     else:
         waits = sys.stderr is not None and sys.stderr.isatty() if wait is None else wait
-        waits = waits or settings.dry_run or repeated.are_given or open_page
+        waits = waits or settings.dry_run or arguments.are_given or open_page
         work = _by_target(
             target, cluster, narrowing, settings, output, selector=selector, storage=storage, wait=waits, direct=direct
         )
@@ -205,10 +198,10 @@ def capture(
         from mldiagnostics_cli.captures.verdict import with_verdict
 
         work = with_verdict(work)
-    if repeated.are_given:
+    if arguments.are_given:
         has_files = not (cluster.are_given or selector or direct or vms or tpu_vms or files or slurm_job)
         run = target[0] if has_files and is_of_files(target, storage) else None
-        work = _repeated(work, repeated, run, storage or DEFAULT_STORAGE, is_dry_run=settings.dry_run)
+        work = _repeated(work, arguments, run, storage or DEFAULT_STORAGE, is_dry_run=settings.dry_run)
     end = run_interruptibly(work)
     if open_page and end.directory:
         from mldiagnostics_cli.captures.opening import open_capture
@@ -253,48 +246,37 @@ def _refuse(context: click.Context, targets: str, *names: str) -> None:
 
 
 def _repeated(
-    work: CaptureWork,
-    arguments: RecurrenceArguments,
-    run: str | None,
-    storage: str,
-    *,
-    is_dry_run: bool,
+    work: CaptureWork, arguments: RecurrenceArguments, run: str | None, storage: str, *, is_dry_run: bool
 ) -> CaptureWork:
     """Return the capture at slots and triggers; a dry run shows them with the targets, and ends.
 
     A run is given if it is found by its files, in the storage.
     """
-    import json
     import time
-    from pathlib import Path
+
+    from mldiagnostics.locations import absolute_location
 
     from mldiagnostics_cli.captures.recurrence import recurrence_of
-    from mldiagnostics_cli.captures.recurrence_record import RecurrenceRecord
-    from mldiagnostics_cli.captures.repetition import repeat
+    from mldiagnostics_cli.captures.repetition import repeated
     from mldiagnostics_cli.captures.run_samples import RunSamples
     from mldiagnostics_cli.output import note
 
-    context, now = click.get_current_context(), time.time()
-    recurrence = recurrence_of(arguments, now)
-    samples = RunSamples(run, storage) if run else None
-    if arguments.triggers and samples is None:
+    context, recurrence = click.get_current_context(), recurrence_of(arguments)
+    if arguments.triggers and not run:
         raise click.UsageError(
             "--trigger: follows the files of one run, and there is no such run here; name a run with --storage, or "
             "use `mldiag schedules create` in a cluster",
             context,
         )
+    planned = recurrence.starting(time.time()).describe(time.time())
     if is_dry_run:
-        for line in recurrence.describe(now):
+        for line in planned:
             note(line)
         return work
-    typed = [str(context.params[name]) for name in ("target", "selector", "files", "slurm_job", "vms", "tpu_vms")]
-    options = json.dumps([arguments.every, arguments.cron, arguments.time_zone, list(arguments.triggers)])
-
-    async def repeated(interruption: Interruption) -> CaptureEnd:
-        with RecurrenceRecord.opened([str(Path.cwd()), *typed, storage, options], now) as record:
-            return await repeat(work, recurrence_of(arguments, record.since), record, samples, interruption)
-
-    return repeated
+    targets = [context.params[name] for name in ("target", "selector", "files", "slurm_job", "vms", "tpu_vms")]
+    rules = [arguments.every, arguments.cron, arguments.time_zone, *arguments.triggers]
+    samples = RunSamples(run, storage) if run else None
+    return repeated(work, recurrence, samples, [absolute_location(storage), *targets, *rules])
 
 
 def _by_address(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from mldiagnostics_cli.commands.cluster_options import cluster_options
-from mldiagnostics_cli.commands.completed_values import complete_triggers
 from mldiagnostics_cli.commands.options import OutputFormat, examples, output_option
+from mldiagnostics_cli.commands.schedule_options import cron_option, time_zone_option, trigger_option
 
 if TYPE_CHECKING:
     from mldiagnostics_cli.cluster.options import ClusterOptions
@@ -60,19 +60,12 @@ def _get(*, name: str, cluster: ClusterOptions, output: OutputFormat) -> None:
 )
 @click.argument("name")
 @click.option("--every", metavar="PERIOD", help="Capture each run in this period: 10m, 6h, 1d.")
-@click.option("--cron", metavar="EXPRESSION", help="Capture each run at these times: minute hour day month weekday.")
-@click.option("--time-zone", metavar="NAME", help="Time zone of --cron, such as Europe/Berlin; default: UTC.")
+@cron_option
+@time_zone_option
 @click.option(
     "--jitter", type=click.IntRange(min=0), metavar="SECONDS", help="Spread the captures of a slot over this."
 )
-@click.option(
-    "--trigger",
-    "triggers",
-    multiple=True,
-    metavar="TYPE[=PERCENT]",
-    shell_complete=complete_triggers,
-    help="Capture a run at StepTimeRise, StepTimeSpread, Hanging, Straggling or GoodputLow; may be repeated.",
-)
+@trigger_option
 @click.option("--run", metavar="NAME", help="Only this run (MLRun); default: all runs of the namespace.")
 @click.option("--workload", metavar="KIND/NAME", help="Only runs of this workload.")
 @click.option(

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.resources import SCHEDULES
 from mldiagnostics_api.schedules.template import rules_of
+from mldiagnostics_api.schedules.timing import parse_period
 from mldiagnostics_api.schedules.triggers import TriggerType
 from mldiagnostics_api.v1alpha1.schedule import read_schedule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["ScheduleArguments", "manifest"]
+    from mldiagnostics_api.schedules.decision import ScheduleRules
+
+__all__ = ["ScheduleArguments", "manifest", "rules"]
 
 _UNCREATED: Final = {"namespace": "default", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}
 
@@ -48,6 +51,28 @@ def manifest(arguments: ScheduleArguments) -> dict[str, Any]:
     Raises:
         ConfigurationError: An option is not valid.
     """
+    body = _body(arguments)
+    _rules(body)
+    return body
+
+
+def rules(arguments: ScheduleArguments) -> ScheduleRules:
+    """Return the rules of a schedule that is not created.
+
+    Raises:
+        ConfigurationError: An option is not valid.
+    """
+    return _rules(_body(arguments))
+
+
+def _rules(body: dict[str, Any]) -> ScheduleRules:
+    try:
+        return rules_of(read_schedule({**body, "metadata": {**body["metadata"], **_UNCREATED}}))
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None
+
+
+def _body(arguments: ScheduleArguments) -> dict[str, Any]:
     spec = {
         "target": _target(arguments),
         "schedule": _given(
@@ -76,10 +101,11 @@ def manifest(arguments: ScheduleArguments) -> dict[str, Any]:
         )
     if arguments.every and arguments.cron:
         raise ConfigurationError("--every and --cron: both are given; give one of them")
-    try:
-        rules_of(read_schedule({**body, "metadata": {**body["metadata"], **_UNCREATED}}))
-    except ValueError as error:
-        raise ConfigurationError(str(error)) from None
+    if arguments.every:
+        try:
+            parse_period(arguments.every)
+        except ValueError as error:
+            raise ConfigurationError(f"--{error}") from None
     return body
 
 

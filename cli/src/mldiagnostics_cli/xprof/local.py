@@ -20,12 +20,14 @@ from mldiagnostics.install import install_hint
 from mldiagnostics.layout import PROFILE_DIR, TRACE_SUFFIX
 from mldiagnostics.locations import absolute_location, local_path
 
+from mldiagnostics_cli.state import state_directory
 from mldiagnostics_cli.xprof.instances import CACHE_BYTES, XprofInstance, free_name
 
 __all__ = ["LOCAL", "create_local", "delete_local", "has_profiles", "is_server", "list_local"]
 
 LOCAL = "local"
 SERVER = "mldiagnostics_cli.xprof.local_server"
+STATE = "xprof"
 
 START_LIMIT_S = 120.0
 """XProf imports for 2 s on a fast machine, and for half a minute on one that is busy."""
@@ -61,7 +63,7 @@ def create_local(
     if name in taken:
         raise ConfigurationError(f"{name}: a server has this name; choose another name, or delete that server")
     name = name or free_name(log_directory, taken)
-    state = _state_directory()
+    state = state_directory(STATE)
     state.mkdir(parents=True, exist_ok=True)
     record, log = state / f"{name}.json", state / f"{name}.log"
     with log.open("wb") as output:
@@ -89,7 +91,7 @@ def list_local() -> list[XprofInstance]:
     Records of processes that were killed are removed.
     """
     try:
-        records = sorted(_state_directory().glob("*.json"))
+        records = sorted(state_directory(STATE).glob("*.json"))
     except OSError:
         return []
     return [instance for record in records if (instance := _read(record)) is not None]
@@ -105,7 +107,7 @@ def has_profiles(log_directory: str) -> bool:
 
 def delete_local(name: str) -> None:
     """Stop a server. Raises `ConfigurationError` if it does not end."""
-    record = _state_directory() / f"{name}.json"
+    record = state_directory(STATE) / f"{name}.json"
     pid = _pid_of(record)
     if pid is None:
         return
@@ -129,10 +131,6 @@ def _wait_for_start(server: subprocess.Popen[bytes], record: Path, log: Path) ->
         if time.monotonic() > deadline:
             raise ConfigurationError(f"XProf: does not answer in {START_LIMIT_S:g} s; its messages are in {log}")
         time.sleep(_POLL_S)
-
-
-def _state_directory() -> Path:
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "mldiagnostics/xprof"
 
 
 def _read(record: Path) -> XprofInstance | None:

@@ -27,17 +27,7 @@ _NOT_FOUND = 404
 
 def settings_of(*, log_directory: str, port: int, duration_ms: int) -> CaptureSettings:
     """Return the settings of a capture; the levels of the tracers are those of XProf."""
-    return CaptureSettings(
-        log_directory=log_directory,
-        duration=duration_ms,
-        session=None,
-        port=port,
-        host_tracer=2,
-        device_tracer=1,
-        python_tracer=0,
-        allow_old_server=False,
-        dry_run=False,
-    )
+    return CaptureSettings(log_directory=log_directory, duration=duration_ms, port=port)
 
 
 async def capture_pods(pods: Sequence[str], settings: CaptureSettings, interruption: Interruption) -> CaptureEnd:

@@ -8,15 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from mldiagnostics_api.formats import format_time
 from mldiagnostics_api.names import ScheduleReason
-from mldiagnostics_api.schedules.budget import BudgetLimits, BudgetReason
-from mldiagnostics_api.schedules.decision import (
-    CaptureSubject,
-    ScheduleRules,
-    WantedCapture,
-    budget_refusal,
-    wanted_by_slot,
-    wanted_by_trigger,
-)
+from mldiagnostics_api.schedules.budget import BudgetLimits, BudgetRefusal
+from mldiagnostics_api.schedules.decision import CaptureSubject, ScheduleRules, WantedCapture
+from mldiagnostics_api.schedules.due import Due, DueCaptures
 from mldiagnostics_api.schedules.history import PastCapture, leaving
 from mldiagnostics_api.schedules.record import (
     Readiness,
@@ -29,7 +23,6 @@ from mldiagnostics_api.schedules.record import (
 )
 from mldiagnostics_api.schedules.slots import next_start
 from mldiagnostics_api.schedules.template import applies, rules_of, summary
-from mldiagnostics_api.schedules.triggers import Firing, TriggerMonitor, TriggerType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -48,8 +41,6 @@ KEEP: Final = 20
 KEEP_WITH_FINDINGS: Final = 50
 FULL_S: Final = 3600.0
 """A storage that was full is tried again after so long."""
-RETRY_S: Final = 600.0
-"""A trigger that a budget refused is tried again after so long."""
 
 
 @dataclass(slots=True)
@@ -60,10 +51,8 @@ class ScheduleMemory:
     rules: ScheduleRules | None = None
     problem: Readiness | None = None
     """Why the times are not valid."""
-    monitors: dict[str, TriggerMonitor] = field(default_factory=dict)
+    due: DueCaptures = field(default_factory=DueCaptures)
     """By the name of the run."""
-    refused_slots: set[tuple[str, float]] = field(default_factory=set)
-    refused_triggers: dict[tuple[str, TriggerType], float] = field(default_factory=dict)
     rejected: str = ""
     """Why the API server rejected the newest capture."""
 
@@ -75,7 +64,7 @@ class ScheduleStep:
     status: ScheduleStatus
     planned: Sequence[WantedCapture] = ()
     """Captures whose objects are to be created once the status is written."""
-    refused: Sequence[tuple[WantedCapture, BudgetReason, str]] = ()
+    refused: Sequence[tuple[WantedCapture, BudgetRefusal]] = ()
     leaving: Sequence[PastCapture] = ()
 
 
@@ -119,38 +108,36 @@ def advance(
     ended = {each.name: each for each in captures if each.ended is not None}
     entries = [_finished(each, ended) for each in recent_entries(schedule.status, now)]
     refusals = list((schedule.status and schedule.status.refusals) or ())
-    subjects = [run for run in runs if applies(schedule, run.name, run.labels, run.workload)]
-    admitted: list[WantedCapture] = []
-    refused: list[tuple[WantedCapture, BudgetReason, str]] = []
-    rules = memory.rules
-    if readiness.is_ready and rules is not None:
-        made = [wanted_of(each) for each in entries]
-        together = [wanted_of(each) for each in others]
-        for wanted in _wanted(rules, memory, subjects, made=made, sample=sample, now=now):
-            used = budget_refusal(
-                rules, wanted, [*made, *admitted], policy=policy, of_namespace=[*together, *made, *admitted], now=now
-            )
-            if used is None:
-                admitted.append(wanted)
-                continue
-            _remember(memory, wanted, now)
-            refusals = with_refusal(refusals, used, wanted.target, now)
-            refused.append((wanted, used.reason, used.message))
-    _forget_ended(memory, {run.name for run in subjects}, now)
-    due = next_start(rules.timing, now) if readiness.is_ready and rules is not None and rules.timing else None
+    subjects = {run.name: run for run in runs if applies(schedule, run.name, run.labels, run.workload)}
+    due = Due()
+    if readiness.is_ready and memory.rules is not None:
+        due = memory.due.at(
+            now,
+            memory.rules,
+            [CaptureSubject(key=run.name, started=run.started) for run in subjects.values()],
+            sample=lambda name: sample(subjects[name]),
+            made=[wanted_of(each) for each in entries],
+            others=[wanted_of(each) for each in others],
+            policy=policy,
+        )
+        for wanted, refusal in due.refused:
+            refusals = with_refusal(refusals, refusal, wanted.target, now)
+    memory.due.forget(subjects, now)
+    timing = memory.rules.timing if readiness.is_ready and memory.rules is not None else None
+    slot = next_start(timing, now) if timing else None
     if readiness.is_ready:
-        readiness = Readiness(readiness.reason, due_message(due, runs=len(subjects)))
+        readiness = Readiness(readiness.reason, due_message(slot, runs=len(subjects)))
     status = next_status(
         schedule,
         readiness=_rejected(memory) or readiness,
         summary=summary(schedule),
-        entries=[*entries, *map(entry_of, admitted)],
+        entries=[*entries, *map(entry_of, due.admitted)],
         refusals=refusals,
         runs=len(subjects),
-        next_capture=due,
+        next_capture=slot,
         now=now,
     )
-    return ScheduleStep(status, admitted, refused, _leaving(schedule, captures))
+    return ScheduleStep(status, due.admitted, due.refused, _leaving(schedule, captures))
 
 
 def _prepare(schedule: MLDiagnosticsSchedule, memory: ScheduleMemory, is_admitted: bool) -> Readiness:
@@ -201,52 +188,6 @@ def _storage_full(since: float) -> Readiness:
 
 def _rejected(memory: ScheduleMemory) -> Readiness | None:
     return Readiness(ScheduleReason.CAPTURE_REJECTED, memory.rejected) if memory.rejected else None
-
-
-def _wanted(
-    rules: ScheduleRules,
-    memory: ScheduleMemory,
-    runs: Sequence[ActiveRun],
-    *,
-    made: Sequence[WantedCapture],
-    sample: Callable[[ActiveRun], TriggerSample],
-    now: float,
-) -> list[WantedCapture]:
-    """Return the captures of slots and triggers.
-
-    A run has one at a time, and a trigger comes first.
-    """
-    wanted: dict[str, WantedCapture] = {}
-    if rules.triggers:
-        fired: dict[str, list[Firing]] = {}
-        for each in made:
-            if each.firing is not None:
-                fired.setdefault(each.target, []).append(each.firing)
-        for run in runs:
-            monitor = memory.monitors.setdefault(run.name, TriggerMonitor())
-            for firing, message in monitor.observe(sample(run), rules.triggers, fired.get(run.name, ()), now):
-                if now - memory.refused_triggers.get((run.name, firing.type), -RETRY_S) >= RETRY_S:
-                    wanted.setdefault(run.name, wanted_by_trigger(rules, run.name, firing, message))
-    subjects = [CaptureSubject(key=run.name, started=run.started) for run in runs]
-    for each in wanted_by_slot(rules, subjects, made, now, refused=memory.refused_slots):
-        wanted.setdefault(each.target, each)
-    return list(wanted.values())
-
-
-def _remember(memory: ScheduleMemory, wanted: WantedCapture, now: float) -> None:
-    if wanted.slot is not None:
-        memory.refused_slots.add((wanted.target, wanted.slot))
-    if wanted.firing is not None:
-        memory.refused_triggers[wanted.target, wanted.firing.type] = now
-
-
-def _forget_ended(memory: ScheduleMemory, runs: Collection[str], now: float) -> None:
-    for name in memory.monitors.keys() - runs:
-        del memory.monitors[name]
-    for slot in [each for each in memory.refused_slots if now - each[1] > 2 * 86_400]:
-        memory.refused_slots.discard(slot)
-    for key in [key for key, time in memory.refused_triggers.items() if abs(now - time) > RETRY_S]:
-        del memory.refused_triggers[key]
 
 
 def _finished(entry: ScheduledCapture, ended: Mapping[str, AutomaticCapture]) -> ScheduledCapture:

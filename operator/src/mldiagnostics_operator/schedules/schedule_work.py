@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from mldiagnostics.errors import StoreError
+from mldiagnostics.errors import StoreError, StoreUnreachable
 from mldiagnostics_api.schedules.record import wanted_of
 from mldiagnostics_api.schedules.slots import LATEST_S
 from mldiagnostics_api.schedules.template import capture_body
@@ -49,6 +49,8 @@ class ScheduleWork:
         self._writer, self._artifacts, self._policy, self._counted = writer, artifacts, policy, counted
         self._kept: dict[str, float] = {}
         """When the files of a capture could not be deleted."""
+        self._unreachable = -FILES_S
+        """When the storage did not answer."""
         self._memory = ScheduleMemory()
         self._announced: dict[str, float] = {}
 
@@ -102,6 +104,7 @@ class ScheduleWork:
         An object whose files cannot be deleted stays, so that they are not forgotten.
         """
         history, known = stored.body.spec.history, {each.name: each for each in captures}
+        self._kept = {name: time for name, time in self._kept.items() if name in known}
         for each in leaving:
             if history and history.delete_artifacts and not await self._delete_files(stored, known[each.name], now):
                 continue
@@ -109,12 +112,14 @@ class ScheduleWork:
 
     async def _delete_files(self, stored: StoredSchedule, capture: AutomaticCapture, now: float) -> bool:
         """Delete the files of a capture; return whether they are gone."""
-        if now - self._kept.get(capture.name, -FILES_S) < FILES_S:
+        if now - max(self._kept.get(capture.name, -FILES_S), self._unreachable) < FILES_S:
             return False
         try:
             await self._artifacts.delete(capture)
         except StoreError as error:
             self._kept[capture.name] = now
+            if isinstance(error, StoreUnreachable):  # the others would wait for it too, and slots for them
+                self._unreachable = now
             text = f"files of capture {capture.name}: {error}; tried again in {FILES_S / 60:g} minutes"
             await self._writer.announce(stored.body, "ArtifactsNotDeleted", text, warning=True)
             return False
@@ -146,11 +151,11 @@ class ScheduleWork:
             await self._writer.announce(stored.body, "CaptureCreated", message)
 
     async def _announce_refusals(self, stored: StoredSchedule, step: ScheduleStep, now: float) -> None:
-        for wanted, reason, message in step.refused:
-            self._counted("refused", str(reason))
-            if now - self._announced.get(reason, -EVENT_S) >= EVENT_S:
-                self._announced[reason] = now
-                text = f"run {wanted.target}, {wanted.message}: {message}"
+        for wanted, refusal in step.refused:
+            self._counted("refused", str(refusal.reason))
+            if now - self._announced.get(refusal.reason, -EVENT_S) >= EVENT_S:
+                self._announced[refusal.reason] = now
+                text = f"run {wanted.target}, {wanted.message}: {refusal.message}"
                 await self._writer.announce(stored.body, "BudgetUsed", text, warning=True)
 
 
