@@ -182,9 +182,16 @@ def check_file(path: Path) -> Iterator[Finding]:
 
 
 def files(beneath: Iterable[str] = ()) -> list[Path]:
-    """Return the tracked files that hold prose, beneath these paths or all."""
+    """Return the files that hold prose, beneath these paths or all.
+
+    Those that git does not know yet are among them: a gate must not pass before a commit and fail after it.
+    """
     listed = subprocess.run(
-        ["git", "ls-files", "-z", "--", *beneath], cwd=REPOSITORY, capture_output=True, text=True, check=True
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *beneath],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.split("\0")
     names = [each for each in listed if Path(each).suffix in {".py", *DOCUMENTS} and each not in EXEMPT]
     return [REPOSITORY / each for each in names if (REPOSITORY / each).is_file()]
