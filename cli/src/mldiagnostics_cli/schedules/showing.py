@@ -67,7 +67,7 @@ def _facts(schedule: Object, status: Object, now: float) -> list[tuple[str, str]
         ("Runs", str(status.get("runs", DASH))),
         ("Last", _ago(status.get("lastCaptureTime"), now)),
         ("Next", _at(status.get("nextCaptureTime"))),
-        ("Last 24 hours", f"captures: {status.get('capturesLastDay', 0)}, {size(status.get('bytesLastDay') or 0)}"),
+        ("Last day", f"captures: {status.get('capturesLastDay', 0)}, {size(status.get('bytesLastDay') or 0)}"),
         ("Budget", ", ".join(f"{key} {value}" for key, value in budget.items()) or "default"),
     ]
 
