@@ -178,13 +178,13 @@ class Job:
                 process.kill()
 
     def wait_for_step(self, number: int, process: subprocess.Popen[bytes]) -> Entry:
-        """Return when the running attempt has begun a step."""
+        """Return when the running attempt has begun a step, and the SDK knows it."""
         deadline = time.monotonic() + _LIMIT_S
         while time.monotonic() < deadline:
             assert process.poll() is None, self.out
             if (self.folder / "diary").exists():
                 for entry in self.diary.entries:
-                    if (entry.pid, entry.what) == (process.pid, "step") and entry.step >= number:
+                    if (entry.pid, entry.what) == (process.pid, "compute") and entry.step >= number:
                         return entry
             time.sleep(0.002)
         raise AssertionError(f"step {number} does not begin")

@@ -73,6 +73,7 @@ def main(diary: Diary, checkpoints: Path, steps: int, hang_at: int | None) -> No
                 batch = random.normal(size=(512, 512)).astype(np.float32)
             diary.begins("step", number)
             run.step(number)
+            diary.begins("compute", number)
             while number == hang_at:
                 time.sleep(1)
             weights = compute(weights, batch)

@@ -82,3 +82,4 @@ async def test_the_page_shows_the_next_capture_the_reasons_and_what_was_refused(
                 await expect(shown).to_contain_text("Refused 3 by CapturesPerRun")
                 await pages.check_access(page)
                 assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            await pages.check()
