@@ -4,7 +4,8 @@ import asyncio
 import hashlib
 import socket
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -19,6 +20,7 @@ from mldiagnostics.capture.model import (
     Options,
     Outcome,
     Reason,
+    Recording,
     ServerProbe,
     Target,
     TargetState,
@@ -263,6 +265,60 @@ async def test_busy_until_the_deadline() -> None:
         # When less is left than the pause and the duration, it is not tried again: after three or four times here.
         outcome = await only(at(server.port), replace(QUICK, duration_ms=58_500))
     assert outcome.reason is Reason.BUSY
+
+
+async def test_a_continuous_recording_ends_the_wait_and_is_left_alone() -> None:
+    server = FakeProfiler()
+    server.reply, server.continuous = servers.busy(times=1_000_000), deque([grpc.StatusCode.ALREADY_EXISTS])
+    async with server.serving():
+        outcome = await only(at(server.port))
+    assert outcome.reason is Reason.CONTINUOUS_PROFILING_ACTIVE
+    assert len(server.requests) == 2
+    assert server.stopped_continuous == 0
+
+
+async def test_a_session_that_ends_during_the_question_is_no_continuous_recording() -> None:
+    """The question starts one then, which is stopped at once."""
+    server = FakeProfiler()
+    server.reply, server.continuous = servers.busy(times=1), deque([grpc.StatusCode.OK])
+    async with server.serving():
+        outcome = await only(at(server.port))
+    assert outcome.state is TargetState.CAPTURED
+    assert server.stopped_continuous == 1
+
+
+async def test_the_question_of_another_capture_is_no_continuous_recording() -> None:
+    codes = [grpc.StatusCode.ALREADY_EXISTS, grpc.StatusCode.INTERNAL]
+    server = FakeProfiler()
+    server.reply, server.continuous = servers.busy(times=3), deque(codes)
+    async with server.serving():
+        outcome = await only(at(server.port))
+    assert outcome.state is TargetState.CAPTURED
+
+
+async def test_the_past_is_the_snapshot_of_a_continuous_recording() -> None:
+    server, sink = FakeProfiler(), Memory()
+    server.snapshot = lambda: servers.answer(servers.trace(start_ns=5, stop_ns=9))
+    async with server.serving():
+        outcome = await only(at(server.port), replace(QUICK, recording=Recording.PAST), sink)
+    assert (outcome.state, outcome.start_ns, outcome.stop_ns) == (TargetState.CAPTURED, 5, 9)
+    assert [*sink.traces.values()] == [servers.trace(start_ns=5, stop_ns=9)]
+    assert not server.requests
+
+
+@pytest.mark.parametrize("snapshot", [servers.no_session, servers.unknown_method])
+async def test_a_process_that_records_nothing_has_no_past(snapshot: Callable[[], bytes]) -> None:
+    server = FakeProfiler()
+    server.snapshot = snapshot
+    async with server.serving():
+        outcome = await only(replace(at(server.port), server_ok=True), replace(QUICK, recording=Recording.PAST))
+    assert (outcome.state, outcome.reason) == (TargetState.FAILED, Reason.NO_CONTINUOUS_PROFILING)
+    assert not server.requests
+
+
+def test_a_process_cannot_store_its_past() -> None:
+    with pytest.raises(ConfigurationError, match="Past"):
+        replace(QUICK, recording=Recording.PAST, delivery=Delivery.WORKLOAD)
 
 
 async def test_a_host_that_takes_too_long_is_slow() -> None:

@@ -21,6 +21,7 @@ from mldiagnostics.capture import (
     Options,
     Outcome,
     Reason,
+    Recording,
     ServerProbe,
     Target,
     TargetState,
@@ -131,7 +132,9 @@ async def test_a_second_capture_waits_for_the_first(two_hosts: list[Training], t
     assert (later.start_ns or 0) > (earlier.stop_ns or 0)
 
 
-async def test_a_capture_takes_no_events_of_a_continuous_recording(two_hosts: list[Training], tmp_path: Path) -> None:
+async def test_only_a_capture_of_the_past_takes_events_of_a_continuous_recording(
+    two_hosts: list[Training], tmp_path: Path
+) -> None:
     host = two_hosts[0]
     async with grpc.aio.insecure_channel(host.address, options=[("grpc.max_receive_message_length", -1)]) as channel:
 
@@ -143,16 +146,24 @@ async def test_a_capture_takes_no_events_of_a_continuous_recording(two_hosts: li
         try:
             await asyncio.to_thread(host.wait_for_step, host.steps() + 10)
             before_ns = time.time_ns()
-            (outcome,) = await outcomes_of(host, Options("now", duration_ms=1, deadline_s=2), tmp_path)
+            (outcome,) = await outcomes_of(host, Options("now", duration_ms=1, deadline_s=60), tmp_path)
+            (past,) = await outcomes_of(
+                host, Options("past", duration_ms=1, deadline_s=60, recording=Recording.PAST), tmp_path
+            )
+            await asyncio.to_thread(host.wait_for_step, host.steps() + 10)
             trace = decode_response(memoryview(await called("GetSnapshot"))).trace
         finally:
             await called("StopContinuousProfiling")
-    assert (outcome.state, outcome.reason) == (TargetState.FAILED, Reason.BUSY)
+    (after,) = await outcomes_of(
+        host, Options("after", duration_ms=1, deadline_s=60, recording=Recording.PAST), tmp_path
+    )
+    assert (outcome.state, outcome.reason) == (TargetState.FAILED, Reason.CONTINUOUS_PROFILING_ACTIVE)
+    assert past.state is TargetState.CAPTURED
+    assert past.start_ns is not None
+    assert past.start_ns < before_ns
     assert trace is not None
-    summary = summarize(trace)
-    assert summary.has_events
-    assert summary.start_ns is not None
-    assert summary.start_ns < before_ns
+    assert summarize(trace).has_events  # the recording goes on
+    assert (after.state, after.reason) == (TargetState.FAILED, Reason.NO_CONTINUOUS_PROFILING)
 
 
 async def until_held(host: Training, storage: Path) -> None:

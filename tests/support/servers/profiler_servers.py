@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeAlias
@@ -37,6 +38,9 @@ class FakeProfiler:
         self._ended: dict[str, asyncio.Event] = {}
         self.reply: Reply = recorded
         self.snapshot: Callable[[], bytes] = no_session
+        self.continuous: deque[grpc.StatusCode] = deque()
+        """Responses to StartContinuousProfiling, the last one for good; without one, another session is active."""
+        self.stopped_continuous = 0
         self.knows_terminate = True
         self.terminate_waits_for: asyncio.Event | None = None
         self.headers_first = False
@@ -62,6 +66,18 @@ class FakeProfiler:
         except Refuse as refusal:
             await context.abort(refusal.code, refusal.details)
 
+    async def start_continuous(self, _: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
+        if not self.continuous:
+            await context.abort(grpc.StatusCode.INTERNAL, BUSY)
+        code = self.continuous.popleft() if len(self.continuous) > 1 else self.continuous[0]
+        if code is not grpc.StatusCode.OK:
+            await context.abort(code, "A profiling session is already running.")
+        return b""
+
+    async def stop_continuous(self, _: bytes, _context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
+        self.stopped_continuous += 1
+        return b""
+
     async def terminate(self, request: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
         if not self.knows_terminate:
             await context.abort(grpc.StatusCode.UNIMPLEMENTED, "")
@@ -73,7 +89,13 @@ class FakeProfiler:
     @asynccontextmanager
     async def serving(self, address: str = "127.0.0.1") -> AsyncIterator["FakeProfiler"]:
         server = grpc.aio.server(options=[("grpc.max_send_message_length", -1), ("grpc.so_reuseport", 0)])
-        methods = {"Profile": self.profile, "GetSnapshot": self.get_snapshot, "Terminate": self.terminate}
+        methods = {
+            "Profile": self.profile,
+            "GetSnapshot": self.get_snapshot,
+            "StartContinuousProfiling": self.start_continuous,
+            "StopContinuousProfiling": self.stop_continuous,
+            "Terminate": self.terminate,
+        }
         handlers: dict[str, Any] = {
             name: grpc.unary_unary_rpc_method_handler(method) for name, method in methods.items()
         }

@@ -18,7 +18,16 @@ from mldiagnostics import __version__
 from mldiagnostics.capture.addresses import targets_of
 from mldiagnostics.capture.arguments import address_list, seconds, stem_list, storage_path, whole_number
 from mldiagnostics.capture.engine import run
-from mldiagnostics.capture.model import MAX_TRACE_BYTES, Control, Options, Outcome, Target, Tracers, TraceSink
+from mldiagnostics.capture.model import (
+    MAX_TRACE_BYTES,
+    Control,
+    Options,
+    Outcome,
+    Recording,
+    Target,
+    Tracers,
+    TraceSink,
+)
 from mldiagnostics.capture.report import CaptureReport, record, skew_ms
 from mldiagnostics.errors import AlreadyStored, ConfigurationError, StoreError
 from mldiagnostics.layout import capture_record_key, sanitize, trace_key
@@ -40,6 +49,7 @@ def capture(
     duration_ms: int = 2000,
     session: str | None = None,
     tracers: Tracers | None = None,
+    recording: Recording = Recording.NOW,
     start_lead_ms: int | None = None,
     deadline_s: float | None = None,
     allow_old_server: bool = False,
@@ -57,6 +67,7 @@ def capture(
         duration_ms: length of the recording in milliseconds.
         session: name of the session; it must not exist yet. Default: date, time and a random suffix.
         tracers: levels of the profiler's tracers.
+        recording: `Recording.PAST` takes the events that a program has recorded continuously, instead of new ones.
         start_lead_ms: start of the recording from now, in milliseconds, the same moment on all hosts. Default: 2000
             with several addresses, otherwise 0.
         deadline_s: seconds until every target has an outcome. Default: lead, twice the duration, and 60 s.
@@ -80,6 +91,7 @@ def capture(
         duration_ms=duration_ms,
         session=session,
         tracers=tracers,
+        recording=recording,
         start_lead_ms=start_lead_ms,
         deadline_s=deadline_s,
         allow_old_server=allow_old_server,
@@ -96,6 +108,7 @@ def prepare_capture(
     duration_ms: int = 2000,
     session: str | None = None,
     tracers: Tracers | None = None,
+    recording: Recording = Recording.NOW,
     start_lead_ms: int | None = None,
     deadline_s: float | None = None,
     allow_old_server: bool = False,
@@ -111,7 +124,7 @@ def prepare_capture(
     if stems is not None:
         names = stem_list(stems, len(targets))
         targets = [replace(target, stem=name) for target, name in zip(targets, names, strict=True)]
-    lead_ms = _LEAD_MS * (len(targets) > 1)
+    lead_ms = _LEAD_MS * (len(targets) > 1 and recording is Recording.NOW)
     if start_lead_ms is not None:
         lead_ms = whole_number("start_lead_ms", start_lead_ms, "milliseconds")
     options = Options(
@@ -121,6 +134,7 @@ def prepare_capture(
         if deadline_s is None
         else seconds("deadline_s", deadline_s),
         tracers=tracers or Tracers(),
+        recording=recording,
         allow_old_server=allow_old_server,
         max_trace_bytes=whole_number("max_trace_bytes", max_trace_bytes, "bytes"),
     )

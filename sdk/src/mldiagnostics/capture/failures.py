@@ -125,6 +125,24 @@ def is_busy(*, code: str, details: str) -> bool:
     return code == "ALREADY_EXISTS" or "profiling session active" in details
 
 
+def continuous_profiling_active(target: Target) -> TargetFailed:
+    """Return the failure of a process that records continuously."""
+    return TargetFailed(
+        Reason.CONTINUOUS_PROFILING_ACTIVE,
+        f"{target.address}: its program records continuously (StartContinuousProfiling), and a process has one session "
+        "at a time; capture with recording Past, which takes that recording, or stop it",
+    )
+
+
+def no_continuous_profiling(target: Target) -> TargetFailed:
+    """Return the failure of a process that has recorded no past."""
+    return TargetFailed(
+        Reason.NO_CONTINUOUS_PROFILING,
+        f"{target.address}: its program does not record continuously, so it has no past; start a recording in the "
+        "process (StartContinuousProfiling, jaxlib >= 0.9), or capture with recording Now",
+    )
+
+
 def capture_failed(target: Target, *, code: str, details: str, root: str) -> TargetFailed:
     """Return the failure of a capture without a response.
 

@@ -12,6 +12,8 @@ SERVICE = "tensorflow.ProfilerService"
 PROFILE = f"/{SERVICE}/Profile"
 GET_SNAPSHOT = f"/{SERVICE}/GetSnapshot"
 TERMINATE = f"/{SERVICE}/Terminate"
+START_CONTINUOUS = f"/{SERVICE}/StartContinuousProfiling"
+STOP_CONTINUOUS = f"/{SERVICE}/StopContinuousProfiling"
 
 UNREADABLE = b"\xff"
 """No message: a server that has the method rejects it before it acts, with INTERNAL."""
@@ -60,6 +62,11 @@ def profile_request(target: Target, options: Options, *, root: str, return_trace
             integer(9, return_trace),
         )
     )
+
+
+def no_tracers_request() -> bytes:
+    """Encode a ProfileRequest whose session records nothing."""
+    return message(4, integer(5, _OPTIONS_VERSION))
 
 
 def terminate_request(session: str) -> bytes:

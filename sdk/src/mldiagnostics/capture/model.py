@@ -30,6 +30,15 @@ class Delivery(_Word):
     WORKLOAD = "Workload"
 
 
+class Recording(_Word):
+    """The time that a capture records."""
+
+    NOW = "Now"
+    """A new recording, of the requested duration."""
+    PAST = "Past"
+    """The events that the program has recorded continuously until now; they leave its buffer."""
+
+
 class TargetState(_Word):
     """Final state of a target; a cancelled one may have a file."""
 
@@ -66,6 +75,10 @@ class Reason(_Word):
     """The server cannot return traces in its response and has no bucket to write to."""
     BUSY = "Busy"
     """Another profiling session ran in the process until the deadline."""
+    CONTINUOUS_PROFILING_ACTIVE = "ContinuousProfilingActive"
+    """The program records continuously, so that nothing else can be recorded; `Recording.PAST` takes that recording."""
+    NO_CONTINUOUS_PROFILING = "NoContinuousProfiling"
+    """`Recording.PAST`: the program does not record continuously."""
     CONNECTION_LOST = "ConnectionLost"
     """The process ended, or the network broke, during the capture."""
     SLOW = "Slow"
@@ -149,6 +162,7 @@ class Options:
         start_ns: common start in Unix nanoseconds; without one, or after it, a target starts at once.
         tracers: levels of the profiler's tracers.
         delivery: the process that stores the trace.
+        recording: the time that is recorded; the past has no duration and no start.
         allow_old_server: capture old servers too, which may freeze their process.
         max_trace_bytes: reject larger traces.
         answer_timeout_s: seconds in which 512 KiB of a response, or its rest, must arrive; a slower server fails,
@@ -156,7 +170,7 @@ class Options:
         cancel_timeout_s: seconds after a request to terminate in which a trace must have arrived.
 
     Raises:
-        ConfigurationError: `duration_ms` is below 1.
+        ConfigurationError: `duration_ms` is below 1, or the process is to store its past, which servers return only.
     """
 
     session: str
@@ -165,6 +179,7 @@ class Options:
     start_ns: int | None = None
     tracers: Tracers = Tracers()
     delivery: Delivery = Delivery.AUTO
+    recording: Recording = Recording.NOW
     allow_old_server: bool = False
     max_trace_bytes: int = MAX_TRACE_BYTES
     answer_timeout_s: float = 5.0
@@ -173,6 +188,8 @@ class Options:
     def __post_init__(self) -> None:
         if self.duration_ms < 1:
             raise ConfigurationError(f"duration_ms: {self.duration_ms} ms is too short; give at least 1 ms")
+        if self.recording is Recording.PAST and self.delivery is Delivery.WORKLOAD:
+            raise ConfigurationError("recording: Past is returned to the caller; use another delivery than Workload")
 
 
 @dataclass(frozen=True, slots=True)

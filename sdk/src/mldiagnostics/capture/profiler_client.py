@@ -6,7 +6,16 @@ from contextlib import asynccontextmanager
 from mldiagnostics.capture.deadline import TIMEOUTS, Deadline
 from mldiagnostics.capture.grpc_call import Call, CallError
 from mldiagnostics.capture.grpc_connection import GrpcConnection
-from mldiagnostics.capture.messages import GET_SNAPSHOT, PROFILE, TERMINATE, UNREADABLE, terminate_request
+from mldiagnostics.capture.messages import (
+    GET_SNAPSHOT,
+    PROFILE,
+    START_CONTINUOUS,
+    STOP_CONTINUOUS,
+    TERMINATE,
+    UNREADABLE,
+    no_tracers_request,
+    terminate_request,
+)
 from mldiagnostics.capture.model import LEAST_PROGRESS_BYTES, Target
 
 _AHEAD_BYTES = 16 * 1024 * 1024
@@ -52,6 +61,27 @@ class ProfilerClient:
         async with self._call(TERMINATE, terminate_request(session), timeout_s=timeout_s) as call:
             await call.wait_ended()
 
+    async def records_continuously(self, *, timeout_s: float) -> bool:
+        """Return whether the session of a busy server is a continuous recording.
+
+        Servers refuse a second one with a code of its own, and have no other way to tell. If the session has ended
+        meanwhile, one starts, without tracers, and is stopped at once.
+        """
+        try:
+            async with self._call(START_CONTINUOUS, no_tracers_request(), timeout_s=timeout_s) as call:
+                await call.wait_ended()
+        except CallError as error:
+            return error.code == "ALREADY_EXISTS"
+        async with self._call(STOP_CONTINUOUS, b"", timeout_s=timeout_s) as call:
+            await call.wait_ended()
+        return False
+
+    @asynccontextmanager
+    async def snapshot(self, *, timeout_s: float) -> AsyncIterator["ProfileCall"]:
+        """Take the events of a continuous recording out of its buffer."""
+        async with self._call(GET_SNAPSHOT, b"", timeout_s=timeout_s) as call:
+            yield ProfileCall(call)
+
     @asynccontextmanager
     async def profile(self, request: bytes, *, timeout_s: float) -> AsyncIterator["ProfileCall"]:
         """Start a capture; leaving the context cancels it."""
@@ -83,7 +113,7 @@ class ProfilerClient:
 
 
 class ProfileCall:
-    """A running Profile call; its response stays on the server until it is read."""
+    """A running Profile or GetSnapshot call; its response stays on the server until it is read."""
 
     def __init__(self, call: Call) -> None:
         self._call = call

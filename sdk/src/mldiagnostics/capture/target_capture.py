@@ -18,6 +18,7 @@ from mldiagnostics.capture.model import (
     Options,
     Outcome,
     Reason,
+    Recording,
     ServerProbe,
     Target,
     TargetState,
@@ -35,6 +36,8 @@ _REACH_TIMEOUT_S = 3.0
 _FIRST_BUSY_PAUSE_S = 0.2
 _LONGEST_BUSY_PAUSE_S = 5.0
 _NOTEWORTHY_WAIT_S = 1.0
+_CONTINUOUS_ASKS = 2
+"""Answers in a row that make a recording continuous: the question of another capture is one for a moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,8 @@ class TargetCapture:
             self.server = await self._probe(profiler)
             if self.server is ServerProbe.OLD and not (self.target.server_ok or self._shared.options.allow_old_server):
                 raise failures.may_deadlock(self.target)
+            if self.server is ServerProbe.OLD and self._takes_past:
+                raise failures.no_continuous_profiling(self.target)
             return await self._record_when_free(profiler)
 
     async def _check_address(self) -> None:
@@ -110,12 +115,21 @@ class TargetCapture:
     async def _record_when_free(self, profiler: ProfilerClient) -> Outcome:
         """Record; retry while the process is busy and there is time to record."""
         pause_s = _FIRST_BUSY_PAUSE_S
+        asks = _CONTINUOUS_ASKS
         while not self._shared.control.terminated:
             try:
                 return await self._record(profiler)
             except CallError as error:
                 needed_s = pause_s + self._shared.options.duration_ms / 1000
                 busy = failures.is_busy(code=error.code, details=error.details)
+                if self._takes_past and error.code == "NOT_FOUND":
+                    raise failures.no_continuous_profiling(self.target) from error
+                if busy and asks and await self._is_continuous(profiler):
+                    asks -= 1
+                    if not asks:
+                        raise failures.continuous_profiling_active(self.target) from error
+                elif busy:
+                    asks = 0
                 if not busy or self._shared.deadline.left_s() <= needed_s:
                     raise failures.capture_failed(
                         self.target, code=error.code, details=error.details, root=self._root()
@@ -126,10 +140,29 @@ class TargetCapture:
             pause_s = min(2 * pause_s, _LONGEST_BUSY_PAUSE_S)
         raise failures.cancelled()
 
+    @property
+    def _takes_past(self) -> bool:
+        return self._shared.options.recording is Recording.PAST
+
+    async def _is_continuous(self, profiler: ProfilerClient) -> bool:
+        """Return whether the program records continuously, which lasts until it stops.
+
+        A server that does not answer is busy with another session.
+        """
+        try:
+            return await profiler.records_continuously(timeout_s=self._shared.deadline.left_s(at_most=_PROBE_TIMEOUT_S))
+        except CallError:
+            return False
+
     async def _record(self, profiler: ProfilerClient) -> Outcome:
         """Record once, wait for memory, read the response and store the trace."""
         shared = self._shared
-        async with profiler.profile(self._request(), timeout_s=shared.deadline.left_s()) as recording:
+        timeout_s = shared.deadline.left_s()
+        if self._takes_past:
+            call = profiler.snapshot(timeout_s=timeout_s)
+        else:
+            call = profiler.profile(self._request(), timeout_s=timeout_s)
+        async with call as recording:
             shared.recording.add(profiler)
             try:
                 size = await recording.finished()
