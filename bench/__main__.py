@@ -23,6 +23,7 @@ BENCHES = {
     "mlruns": "run_objects",
     "monitor": "goodput_monitor",
     "operator": "operator_load",
+    "pulses": "pulses",
     "reporting": "sdk_reporting",
     "runs": "runs_read",
     "sdk": "sdk_records",

@@ -94,6 +94,20 @@ def test_a_host_without_a_trace_is_named(session: Path, tmp_path: Path) -> None:
     assert messages[1] == "trainer-4: has no trace: Unreachable; capture the session again"
 
 
+def test_hosts_whose_traces_were_deleted_count_by_their_summaries(session: Path, tmp_path: Path) -> None:
+    first = diagnose_session(open_store(str(tmp_path)), "s1")
+    for trace in session.glob("*.xplane.pb"):
+        trace.unlink()
+        assert diagnose_session(open_store(str(tmp_path)), "s1").diagnosis == first.diagnosis
+
+
+def test_a_summary_of_another_host_does_not_count(session: Path, tmp_path: Path) -> None:
+    diagnose_session(open_store(str(tmp_path)), "s1")
+    (session / "trainer-0.xplane.pb").unlink()
+    (session / "trainer-0.summary.json").rename(session / "trainer-9.summary.json")
+    assert [each.host for each in diagnose_session(open_store(str(tmp_path)), "s1").summaries] == ["trainer-1"]
+
+
 def test_nothing_is_written_on_request(session: Path, tmp_path: Path) -> None:
     before = {*session.iterdir()}
     diagnose_session(open_store(str(tmp_path)), "s1", write=False)

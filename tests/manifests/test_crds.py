@@ -173,6 +173,21 @@ class TestOnARealApiServer:
                 "spec.triggerCapture.storageLocation",
                 "must not contain '..'",
             ),
+            (
+                {"podName": "a", "recording": "Past", "delivery": "Workload"},
+                "spec.triggerCapture.recording",
+                "remove delivery Workload",
+            ),
+            (
+                {"podName": "a", "pulse": True, "diagnosis": "Off"},
+                "spec.triggerCapture.pulse",
+                "remove diagnosis and recording",
+            ),
+            (
+                {"podName": "a", "pulse": True, "durationMilliseconds": 1001},
+                "spec.triggerCapture.pulse",
+                "at most 1000 ms",
+            ),
             ({"target": {}}, "spec.triggerCapture.target", "exactly one of runRef, workloadRef and selector"),
             (
                 {"target": {"runRef": {"name": "a"}, "selector": {"matchLabels": {"a": "b"}}}},

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics.findings import FindingHost
-from mldiagnostics.layout import TRACE_SUFFIX, capture_record_key
+from mldiagnostics.layout import capture_record_key, trace_stem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ def read_record(store: Store, session: str, *, traced: Sequence[str]) -> Capture
 
 def _stem(target: dict[str, Any]) -> str:
     file = _text(target.get("file"), most=4096)
-    return file.rpartition("/")[2].removesuffix(TRACE_SUFFIX) or _text(target.get("stem"))
+    return trace_stem(file) or _text(target.get("stem"))
 
 
 def _host(name: str, target: dict[str, Any]) -> FindingHost:

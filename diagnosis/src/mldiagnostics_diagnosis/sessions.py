@@ -19,6 +19,7 @@ from mldiagnostics.layout import (
     is_trace,
     session_prefix,
     summary_key,
+    trace_stem,
 )
 from mldiagnostics.locations import local_path
 
@@ -29,6 +30,8 @@ from mldiagnostics_diagnosis.limits import Resources
 from mldiagnostics_diagnosis.summary import MAX_SUMMARY_BYTES, parse_summary
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from mldiagnostics.findings import Diagnosis
     from mldiagnostics.store import Entry, Store
 
@@ -55,6 +58,8 @@ def diagnose_session(
 ) -> SessionDiagnosis:
     """Return the diagnosis of a session; read each trace that has no summary yet.
 
+    Of hosts whose trace was deleted, as after a pulse, the summary counts.
+
     Args:
         store: Store of the log directory.
         session: Name of the session.
@@ -62,21 +67,23 @@ def diagnose_session(
         write: Store the summaries and `diagnosis.json` beside the traces, if the store can be written.
 
     Raises:
-        ConfigurationError: The session has no traces.
+        ConfigurationError: The session has neither traces nor summaries.
         StoreError: The files cannot be listed.
     """
     entries = list(store.list(session_prefix(session)))
     traces = [entry for entry in entries if is_trace(entry.key)]
-    if not traces:
-        raise ConfigurationError(f"{store.url(session_prefix(session))}: has no trace; choose another session")
     stored = {entry.key: entry for entry in entries}
+    kept = _without_traces(store, stored)
+    if not traces and not kept:
+        raise ConfigurationError(f"{store.url(session_prefix(session))}: has no trace; choose another session")
     parallel, usual = Resources.here(os.environ).readers([entry.bytes for entry in traces])
     limits = limits or usual
     with ThreadPoolExecutor(parallel, thread_name_prefix="mldiagnostics-diagnosis") as workers:
         results = list(workers.map(lambda entry: _of_trace(store, session, entry, stored, limits, write=write), traces))
-    summaries = tuple(result for result in results if not isinstance(result, str))
+    summaries = (*(result for result in results if not isinstance(result, str)), *kept)
     unreadable = tuple(result for result in results if isinstance(result, str))
-    record = read_record(store, session, traced=[_stem(entry.key) for entry in traces])
+    traced = [*(trace_stem(entry.key) for entry in traces), *(summary.host for summary in kept)]
+    record = read_record(store, session, traced=traced)
     diagnosis = diagnose(summaries, session=session, hosts=record.hosts, missing=(*unreadable, *record.missing))
     if write:
         _put(store, diagnosis_key(session), json.dumps(diagnosis.to_json()).encode())
@@ -90,6 +97,18 @@ def read_summaries(store: Store, session: str) -> list[HostSummary]:
         StoreError: The files cannot be listed.
     """
     keys = [entry.key for entry in store.list(session_prefix(session)) if entry.key.endswith(SUMMARY_SUFFIX)]
+    return _read_all(store, keys)
+
+
+def _without_traces(store: Store, stored: Collection[str]) -> list[HostSummary]:
+    keys = {key.rpartition("/")[2].removesuffix(SUMMARY_SUFFIX): key for key in stored if key.endswith(SUMMARY_SUFFIX)}
+    lone = {
+        stem: key for stem, key in keys.items() if f"{key.removesuffix(SUMMARY_SUFFIX)}{TRACE_SUFFIX}" not in stored
+    }
+    return [summary for summary in _read_all(store, [*lone.values()]) if summary.host in lone]
+
+
+def _read_all(store: Store, keys: Sequence[str]) -> list[HostSummary]:
     with ThreadPoolExecutor(_PARALLEL_READS, thread_name_prefix="mldiagnostics-summaries") as readers:
         return [summary for summary in readers.map(lambda key: _read(store, key), keys) if summary is not None]
 
@@ -98,7 +117,7 @@ def _of_trace(
     store: Store, session: str, trace: Entry, stored: dict[str, Entry], limits: Limits | None, *, write: bool
 ) -> HostSummary | str:
     """Return the summary of a trace, or the problem with it."""
-    host = _stem(trace.key)
+    host = trace_stem(trace.key)
     key = summary_key(session, host)
     if key in stored and (known := _read(store, key)) and (known.trace_bytes, known.host) == (trace.bytes, host):
         return known
@@ -145,7 +164,3 @@ def _put(store: Store, key: str, content: bytes) -> None:
         store.put(key, content, replace=True)
     except (StoreError, OSError):
         return
-
-
-def _stem(key: str) -> str:
-    return key.rpartition("/")[2].removesuffix(TRACE_SUFFIX)

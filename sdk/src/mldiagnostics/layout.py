@@ -128,6 +128,15 @@ def is_trace(key: str) -> bool:
     return _TRACE.fullmatch(key) is not None
 
 
+def trace_stem(file: str) -> str:
+    """Return the host of a trace, by the path, key or URL of its file.
+
+    >>> trace_stem("plugins/profile/a0-s100/trainer-0.xplane.pb")
+    'trainer-0'
+    """
+    return file.rpartition("/")[2].removesuffix(TRACE_SUFFIX)
+
+
 def session_of(key: str) -> str | None:
     """Return the session of a trace below its log directory; None for other keys.
 

@@ -81,6 +81,21 @@ def test_two_schedules_on_one_run_share_its_interval_and_the_policy() -> None:
     assert limited.message.startswith("policy of the namespace: the budget of 1 captures in 24 hours is used")
 
 
+def test_the_administrator_counts_twenty_pulses_as_one_capture_and_the_schedule_counts_each() -> None:
+    rules = replace(RULES, jitter_s=0, makes_pulses=True, limits=BudgetLimits(captures_per_run=20))
+    (wanted,) = wanted_by_slot(rules, RUNS[:1], [], NOW + 600)
+    made = [replace(wanted, time=NOW - 600 * number) for number in range(20)]
+    policy = BudgetLimits(captures_per_run=1)
+    for count, reason in ((19, None), (20, BudgetReason.RUN_CAPTURES)):
+        spent = made[:count]
+        refused = budget_refusal(rules, wanted, spent, policy=BudgetLimits(), of_namespace=spent, now=NOW + 600)
+        assert (refused and refused.reason) is reason
+        refused = budget_refusal(rules, wanted, [], policy=policy, of_namespace=spent, now=NOW + 600)
+        assert (refused and refused.reason) is reason
+    whole = [replace(each, is_pulse=False) for each in made[:1]]
+    assert budget_refusal(rules, wanted, [], policy=policy, of_namespace=whole, now=NOW + 600) is not None
+
+
 def test_the_capture_of_a_trigger_says_which_and_why() -> None:
     fire = Firing(type=TriggerType.STEP_TIME_RISE, time=NOW, attempt=0, value=0.15)
     wanted = wanted_by_trigger(RULES, "run-a", fire, "the step time is 15% above its usual value")

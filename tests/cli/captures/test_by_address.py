@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from mldiagnostics.layout import trace_stem
 from mldiagnostics_cli.exit_codes import FAILED, INTERRUPTED, PARTIAL
 from support.programs.terminals import in_terminal
 from support.servers.profiler_process import profiler_process
@@ -55,6 +56,40 @@ def test_the_verdict_follows_the_table_and_never_changes_the_result(
     silent = mldiag.run("capture", *options, "--session", "second", "--no-diagnosis")
     assert len(silent.out.splitlines()) == 2
     assert not (mldiag.folder / "profiles/plugins/profile/second/diagnosis.json").exists()
+
+
+def test_a_pulse_keeps_the_summaries_of_all_hosts_and_the_traces_of_few(
+    mldiag: CommandLine, server: ProfilerProcess
+) -> None:
+    hosts = [f"{host}:{server.port}" for host in ("127.0.0.1", "localhost")]  # the second one waits for the first
+    ended = mldiag.run("capture", *hosts, "--pulse", "--session", "pulse")
+    assert ended.code == 0, ended.err
+    folder = mldiag.folder / "profiles/plugins/profile/pulse"
+    [kept] = folder.glob("*.xplane.pb")
+    assert len([*folder.glob("*.summary.json")]) == 2
+    assert f"Pulse: the traces of {trace_stem(str(kept))} are kept, and the summaries of all 2 hosts." in ended.err
+    quiet = mldiag.document("capture", *hosts, "--pulse", "--session", "quiet")
+    assert len(quiet["targets"]) == 2
+    assert len([*(mldiag.folder / "profiles/plugins/profile/quiet").glob("*.xplane.pb")]) == 1
+
+
+def test_a_process_without_a_continuous_recording_has_no_past(mldiag: CommandLine, server: ProfilerProcess) -> None:
+    ended = mldiag.run("capture", f"127.0.0.1:{server.port}", "--past", "-o", "json")
+    assert ended.code == FAILED
+    assert [target["reason"] for target in json.loads(ended.out)["targets"]] == ["NoContinuousProfiling"]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("--past --duration 1s", "--past and --duration"),
+        ("--past --pulse", "--past and --pulse"),
+        ("--pulse --no-diagnosis", "--pulse and --no-diagnosis"),
+        ("--pulse --duration 2s", "--pulse: takes at most 1000ms"),
+    ],
+)
+def test_pulses_and_the_past_exclude_other_options(mldiag: CommandLine, options: str, problem: str) -> None:
+    assert problem in mldiag.failure("capture", "127.0.0.1:1", *options.split(), code=64)
 
 
 def test_the_exit_code_says_how_many_hosts_were_captured(

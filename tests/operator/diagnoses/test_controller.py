@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from mldiagnostics.layout import diagnosis_key
+from mldiagnostics.layout import SUMMARY_SUFFIX, TRACE_SUFFIX, capture_record_key, diagnosis_key
 from mldiagnostics.store import open_store
 from mldiagnostics_api.reports.reported_run import RunKey
 from mldiagnostics_kube.client.apiserver import NotFound, path_to
@@ -81,7 +82,12 @@ async def diagnosing(
 
 
 async def pending(
-    ml: Namespace, name: str = "capture", location: str = "volume:///ml/trainer", *, runs: Sequence[str] = (RUN,)
+    ml: Namespace,
+    name: str = "capture",
+    location: str = "volume:///ml/trainer",
+    *,
+    runs: Sequence[str] = (RUN,),
+    **trigger: Any,
 ) -> dict[str, Any]:
     """Make a finished capture that waits for its diagnosis; of several runs, each has a directory of its id."""
     directories = [location] if len(runs) < 2 else [f"{location}/{run}" for run in runs]
@@ -91,7 +97,7 @@ async def pending(
     ]
     results = [
         {"pod": f"trainer-{n}", "node": f"n{n}", "rank": n, "state": "Captured", "reason": "Captured",
-         "file": f"{directory}/plugins/profile/{SESSION}/host-{n}.xplane.pb"}
+         "bytes": 10, "file": f"{directory}/plugins/profile/{SESSION}/host-{n}.xplane.pb"}
         for directory in directories for n in range(4)
     ]  # fmt: skip
     status = {
@@ -102,10 +108,11 @@ async def pending(
         "captureResult": {"status": "Succeeded", "outputLocation": location},
         "conditions": conditions,
         "results": results,
+        "bytes": 10 * len(results),
         "diagnosis": {"state": "Pending", "summary": "pending", "runs": [*runs]},
     }
     path = path_to("diagon.gke.io", "v1alpha1", "mldiagnosticsconnections", namespace=ml.name)
-    return await ml.put(path, {**builders.connection(name, namespace=ml.name), "status": status})
+    return await ml.put(path, {**builders.connection(name, namespace=ml.name, **trigger), "status": status})
 
 
 async def job_of(ml: Namespace, uid: str) -> dict[str, Any]:
@@ -243,6 +250,41 @@ async def test_the_next_leader_notes_findings_that_no_run_has_yet(ml: Namespace,
     async with diagnosing(ml, tmp_path, exchange=exchange):
         [first, *_] = await findings_of(ml, exchange)
     assert (first.code, first.hosts, first.capture) == ("SlowHost", ["trainer-2"], "capture")
+
+
+async def diagnosed_pulse(ml: Namespace, volume: Path, *, owner: str | None = None) -> dict[str, Any]:
+    """Return the status of a pulse after its diagnosis; `owner` is the uid in the record of its session."""
+    store = open_store(str(volume))
+    put_diagnosed_session(store, "ml/trainer", SESSION, hosts=4, slow=2)
+    async with diagnosing(ml, volume):
+        uid = (await pending(ml, podName="trainer-0", pulse=True))["metadata"]["uid"]
+        record = {"v": 1, "session": SESSION, "uid": owner or uid, "targets": []}
+        store.put(f"ml/trainer/{capture_record_key(SESSION)}", json.dumps(record, indent=1).encode())
+        await end(ml, await job_of(ml, uid))
+        return await ml.until(lambda status: status["diagnosis"]["state"] == "Done")
+
+
+def hosts_in(volume: Path, suffix: str = TRACE_SUFFIX) -> set[str]:
+    """Return the hosts of the session that have a file."""
+    files = volume.glob(f"ml/trainer/plugins/profile/{SESSION}/*{suffix}")
+    return {path.name.removesuffix(suffix) for path in files}
+
+
+async def test_a_pulse_keeps_the_traces_of_the_slow_host_and_of_one_other(ml: Namespace, tmp_path: Path) -> None:
+    status = await diagnosed_pulse(ml, tmp_path)
+    assert hosts_in(tmp_path) == {"host-0", "host-2"}
+    assert len(hosts_in(tmp_path, SUMMARY_SUFFIX)) == 4
+    assert status["diagnosis"]["summary"].startswith("SlowHost: trainer-2")
+    assert [each["pod"] for each in status["results"] if each.get("file")] == ["trainer-0", "trainer-2"]
+    assert [each["state"] for each in status["results"]] == ["Captured"] * 4
+    assert status["bytes"] == 20
+
+
+async def test_a_pulse_deletes_nothing_in_the_session_of_another_capture(ml: Namespace, tmp_path: Path) -> None:
+    status = await diagnosed_pulse(ml, tmp_path, owner="another")
+    assert hosts_in(tmp_path) == {f"host-{number}" for number in range(4)}
+    assert len([each for each in status["results"] if each.get("file")]) == 4
+    assert status["bytes"] == 40
 
 
 async def test_each_run_of_a_capture_gets_its_own_findings(ml: Namespace, tmp_path: Path) -> None:

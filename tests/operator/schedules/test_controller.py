@@ -212,6 +212,53 @@ async def test_budgets_refuse_with_a_reason_also_after_a_restart(stage: Stage) -
     assert reason(status, "BudgetAvailable") == "Available"
 
 
+async def test_a_budget_that_is_lowered_under_what_was_used_refuses_until_that_is_a_day_old(stage: Stage) -> None:
+    await stage.schedule(schedule={"every": "10m"})
+    await stage.run("run-a")
+    async with stage.leading():
+        for number in (1, 2):
+            stage.clock.pass_s(600)
+            await stage.until(created(number))
+        await stage.change("nightly", budget={"capturesPerRun": 1})
+        await stage.until(lambda status: status.get("observedGeneration") == 2)
+        stage.clock.pass_s(600)
+        status = await stage.until(lambda status: status.get("refused") == 1)
+        assert (reason(status), reason(status, "BudgetAvailable")) == ("Scheduled", "CapturesPerRun")
+        assert len(status["captures"]) == 2
+        stage.clock.pass_s(86_400)
+        status = await stage.until(lambda status: len(status.get("captures") or ()) == 1)
+    assert len(await stage.made()) == 3
+
+
+async def test_a_run_that_ends_in_its_slot_is_not_captured(stage: Stage) -> None:
+    await stage.schedule(schedule={"every": "10m"})
+    await stage.run("run-a")
+    await stage.run("run-b")
+    async with stage.leading():
+        await stage.until(lambda status: status.get("runs") == 2)
+        await stage.status_of_run("run-a", phase="Completed")
+        await stage.until(lambda status: status.get("runs") == 1)
+        stage.clock.pass_s(601)
+        status = await stage.until(created(1))
+    assert [each["run"] for each in status["captures"]] == ["run-b"]
+
+
+async def test_a_pulse_counts_with_the_traces_that_its_diagnosis_keeps(stage: Stage) -> None:
+    await stage.schedule(schedule={"every": "10m"}, capture={"pulse": True})
+    await stage.run("run-a")
+    async with stage.leading(Policy(automatic_captures_per_run=1)):
+        for number in (1, 2):
+            stage.clock.pass_s(600)
+            await stage.until(created(number))
+        first, _ = await stage.made()
+        assert first["spec"]["triggerCapture"]["pulse"] is True
+        await stage.finish(first, diagnosis={"state": "Pending"})
+        await stage.until(lambda status: status.get("bytesLastDay") == 1000)
+        await stage.finish(first, bytes=20, diagnosis={"state": "Done"})
+        status = await stage.until(lambda status: status.get("bytesLastDay") == 20)
+    assert [each["pulse"] for each in status["captures"]] == [True, True]
+
+
 async def test_two_schedules_on_one_run_share_its_interval(stage: Stage) -> None:
     await stage.schedule("first", schedule={"every": "10m"})
     await stage.schedule("second", schedule={"every": "10m"})

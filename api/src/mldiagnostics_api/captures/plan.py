@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from mldiagnostics import layout
-from mldiagnostics.capture.model import Delivery, Tracers
+from mldiagnostics.capture.model import Delivery, Recording, Tracers
 
 from mldiagnostics_api.captures.destinations import Destination, common_directory, destinations, workload_key
 from mldiagnostics_api.captures.location import Location
@@ -109,6 +109,7 @@ class CapturePlan:
     deadline: datetime
     tracers: Tracers
     delivery: Delivery
+    recording: Recording
     allow_old_server: bool
     dry_run: bool
     max_trace_bytes: int
@@ -133,7 +134,8 @@ class CapturePlan:
     @property
     def endangered(self) -> tuple[PlannedTarget, ...]:
         """The targets whose processes the profile can end: GPUs with command buffers."""
-        return tuple(each for each in self.targets if self.tracers.device and each.runs_command_buffers)
+        starts_tracers = self.tracers.device and self.recording is Recording.NOW
+        return tuple(each for each in self.targets if starts_tracers and each.runs_command_buffers)
 
     @property
     def may_grow(self) -> bool:
@@ -251,6 +253,7 @@ def _plan(
         deadline=times.deadline,
         tracers=_tracers(trigger),
         delivery=request.delivery,
+        recording=request.recording,
         allow_old_server=bool(trigger.allow_old_server),
         dry_run=bool(trigger.dry_run),
         max_trace_bytes=policy.max_trace_bytes,

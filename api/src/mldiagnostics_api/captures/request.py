@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from mldiagnostics.capture.model import Delivery
+from mldiagnostics.capture.model import Delivery, Recording
 
 from mldiagnostics_api.captures.location import Location, Medium
 from mldiagnostics_api.captures.policy import Policy
@@ -14,10 +14,12 @@ from mldiagnostics_api.formats import enumerated, quote
 from mldiagnostics_api.names import RefusalReason
 from mldiagnostics_api.v1alpha1 import LABEL_KEY, LabelSelector, MLDiagnosticsConnection, TriggerCapture
 from mldiagnostics_api.v1alpha1.mlrun import MLRunSpec
-from mldiagnostics_api.v1alpha1.shared import WorkloadRef
+from mldiagnostics_api.v1alpha1.shared import LONGEST_PULSE_MS, WorkloadRef
 from mldiagnostics_api.workloads.kinds import SELECTABLE_KINDS, WorkloadKind, selector_text, workload_of
 
 DEFAULT_DURATION_MS: Final = 2000
+PULSE_MS: Final = 300
+"""Default duration of a pulse: some steps, which a diagnosis compares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class CaptureRequest:
     """Port of pods that neither report nor publish one."""
     target_filter: TargetFilter
     duration_ms: int
+    recording: Recording
     root: Location
     """The log directory itself if `explicit`, else the root of the runs' log directories."""
     explicit: bool
@@ -112,6 +115,7 @@ def check(
             port=port,
             target_filter=_target_filter(trigger),
             duration_ms=_duration_ms(trigger, policy),
+            recording=trigger.recording or Recording.NOW,
             root=root,
             explicit=trigger.storage_location is not None,
             delivery=_delivery(trigger, root, policy, namespace, chosen=storage is not None),
@@ -127,11 +131,27 @@ def _check_shape(trigger: TriggerCapture) -> None:
         raise _RefusalError(
             RefusalReason.INVALID, "triggerCapture: set at most one of durationSeconds and durationMilliseconds"
         )
+    if trigger.pulse:
+        _check_pulse(trigger)
     if trigger.target is None:
         return
     kinds = (trigger.target.run_ref, trigger.target.workload_ref, trigger.target.selector)
     if sum(kind is not None for kind in kinds) != 1:
         raise _RefusalError(RefusalReason.INVALID, "target: set exactly one of runRef, workloadRef and selector")
+
+
+def _check_pulse(trigger: TriggerCapture) -> None:
+    if trigger.diagnosis == "Off" or trigger.recording is Recording.PAST:
+        raise _RefusalError(
+            RefusalReason.INVALID,
+            "triggerCapture.pulse: records now, and its diagnosis decides which traces are kept; "
+            "remove diagnosis and recording",
+        )
+    if trigger.duration_seconds is not None or (trigger.duration_milliseconds or 0) > LONGEST_PULSE_MS:
+        raise _RefusalError(
+            RefusalReason.INVALID,
+            f"triggerCapture.pulse: takes at most {LONGEST_PULSE_MS} ms; set a shorter durationMilliseconds, or none",
+        )
 
 
 def _check_namespace(policy: Policy, *, object_namespace: str, pod_namespace: str) -> None:
@@ -171,7 +191,7 @@ def _duration_ms(trigger: TriggerCapture, policy: Policy) -> int:
     if trigger.duration_seconds is not None:
         duration_ms = 1000 * trigger.duration_seconds
     else:
-        duration_ms = trigger.duration_milliseconds or DEFAULT_DURATION_MS
+        duration_ms = trigger.duration_milliseconds or (PULSE_MS if trigger.pulse else DEFAULT_DURATION_MS)
     if duration_ms > policy.max_duration_ms:
         raise _RefusalError(
             RefusalReason.DURATION_TOO_LONG,
@@ -207,6 +227,18 @@ def _delivery(
     trigger: TriggerCapture, location: Location, policy: Policy, pod_namespace: str, *, chosen: bool
 ) -> Delivery:
     requested = trigger.delivery or Delivery.AUTO
+    is_past = trigger.recording is Recording.PAST
+    if location.medium is Medium.POD and (is_past or trigger.pulse):
+        field = "recording Past" if is_past else "pulse"
+        raise _RefusalError(
+            RefusalReason.DELIVERY_IMPOSSIBLE,
+            f"{field}: the operator cannot write to or read '{location}' in the pod; use a bucket or its volume",
+        )
+    if is_past and requested is Delivery.WORKLOAD:
+        raise _RefusalError(
+            RefusalReason.DELIVERY_IMPOSSIBLE,
+            "delivery Workload: recording Past is returned to the operator; use delivery Operator or Auto",
+        )
     if location.medium is Medium.POD:
         if requested is Delivery.OPERATOR:
             raise _RefusalError(

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from mldiagnostics.capture.model import Recording
+
 from mldiagnostics_api.captures.request import CaptureRefusal
 from mldiagnostics_api.names import RefusalReason
 from mldiagnostics_api.v1alpha1 import TriggerCapture
@@ -35,7 +37,7 @@ def schedule(
     """
     lead_ms = trigger.start_lead_milliseconds
     if lead_ms is None:
-        lead_ms = DEFAULT_LEAD_MS if targets > 1 else 0
+        lead_ms = DEFAULT_LEAD_MS if targets > 1 and trigger.recording is not Recording.PAST else 0
     deadline_ms = lead_ms + 2 * duration_ms + DEADLINE_MARGIN_MS
     if trigger.deadline_seconds is not None:
         deadline_ms = 1000 * trigger.deadline_seconds

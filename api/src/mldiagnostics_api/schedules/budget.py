@@ -10,6 +10,8 @@ from enum import StrEnum
 from typing import Final
 
 DAY_S: Final = 86_400.0
+PULSES_PER_CAPTURE: Final = 20
+"""Pulses that count as one capture for the administrator: 8 captures a day are a pulse every 9 minutes."""
 
 
 class BudgetReason(StrEnum):
@@ -41,6 +43,8 @@ class Spending:
     time: float
     bytes: int | None = None
     """Size of its traces; None until it has ended."""
+    pulses: int = PULSES_PER_CAPTURE
+    """Number of pulses that it counts as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +73,9 @@ def refusal(
     if any(now - each.time < limits.interval_s for each in spent if each.target == target):
         problem = f"the last capture of this run is less than {limits.interval_s:g} s old"
         return BudgetRefusal(BudgetReason.RUN_INTERVAL, f"{scope}: {problem}; it is skipped")
-    if limits.captures_per_run is not None and len(of_target) >= limits.captures_per_run:
+    if limits.captures_per_run is not None and _counted(of_target) >= limits.captures_per_run:
         return _used(BudgetReason.RUN_CAPTURES, scope, f"{limits.captures_per_run} captures of this run")
-    if limits.captures is not None and len(recent) >= limits.captures:
+    if limits.captures is not None and _counted(recent) >= limits.captures:
         return _used(BudgetReason.CAPTURES, scope, f"{limits.captures} captures")
     if limits.bytes is not None and expected_bytes(recent) > limits.bytes:
         return _used(BudgetReason.BYTES, scope, f"{limits.bytes} bytes")
@@ -86,6 +90,10 @@ def expected_bytes(recent: Iterable[Spending]) -> int:
     sizes = [each.bytes for each in recent]
     known = [size for size in sizes if size is not None]
     return sum(known) + (len(sizes) - len(known) + 1) * max(known, default=0)
+
+
+def _counted(recent: Iterable[Spending]) -> int:
+    return sum(each.pulses for each in recent) // PULSES_PER_CAPTURE
 
 
 def _used(reason: BudgetReason, scope: str, amount: str) -> BudgetRefusal:

@@ -1,11 +1,11 @@
 """One schedule at one moment: the captures that are due, and their budgets."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from mldiagnostics_api.formats import format_time
-from mldiagnostics_api.schedules.budget import BudgetLimits, BudgetRefusal, Spending, refusal
+from mldiagnostics_api.schedules.budget import PULSES_PER_CAPTURE, BudgetLimits, BudgetRefusal, Spending, refusal
 from mldiagnostics_api.schedules.slots import capture_name, due_slot, jitter_offset, slot_cause, trigger_cause
 from mldiagnostics_api.schedules.timing import Timing
 from mldiagnostics_api.schedules.triggers import Firing, TriggerRule
@@ -21,6 +21,7 @@ class ScheduleRules:
     jitter_s: float = 0.0
     triggers: Sequence[TriggerRule] = ()
     limits: BudgetLimits = field(default_factory=BudgetLimits)
+    makes_pulses: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +44,17 @@ class WantedCapture:
     slot: float | None = None
     firing: Firing | None = None
     bytes: int | None = None
+    is_pulse: bool = False
 
     @property
     def spending(self) -> Spending:
-        """Its share of the budgets."""
+        """Its share of the budget of its schedule, in which pulses count whole."""
         return Spending(target=self.target, time=self.time, bytes=self.bytes)
+
+    @property
+    def spending_of_policy(self) -> Spending:
+        """Its share of the administrator's limits."""
+        return replace(self.spending, pulses=1 if self.is_pulse else PULSES_PER_CAPTURE)
 
 
 def wanted_by_slot(
@@ -88,7 +95,14 @@ def wanted_by_trigger(rules: ScheduleRules, target: str, firing: Firing, message
     """Return the capture of a trigger that fires."""
     cause = trigger_cause(firing.type, firing.time)
     name = capture_name(rules.name, rules.uid, target=target, cause=cause)
-    return WantedCapture(name=name, target=target, time=firing.time, message=f"{firing.type}: {message}", firing=firing)
+    return WantedCapture(
+        name=name,
+        target=target,
+        time=firing.time,
+        message=f"{firing.type}: {message}",
+        firing=firing,
+        is_pulse=rules.makes_pulses,
+    )
 
 
 def budget_refusal(
@@ -112,7 +126,7 @@ def budget_refusal(
         now: Current time.
     """
     spent = [each.spending for each in made]
-    together = [each.spending for each in of_namespace]
+    together = [each.spending_of_policy for each in of_namespace]
     interval = BudgetLimits(interval_s=rules.limits.interval_s)
     return (
         refusal(rules.limits, spent, wanted.target, now, scope=f"schedule '{rules.name}'")
@@ -124,4 +138,4 @@ def budget_refusal(
 def _of_slot(rules: ScheduleRules, target: str, slot: float, now: float) -> WantedCapture:
     name = capture_name(rules.name, rules.uid, target=target, cause=slot_cause(slot))
     message = f"the slot of {format_time(datetime.fromtimestamp(slot, UTC))}"
-    return WantedCapture(name=name, target=target, time=now, message=message, slot=slot)
+    return WantedCapture(name=name, target=target, time=now, message=message, slot=slot, is_pulse=rules.makes_pulses)

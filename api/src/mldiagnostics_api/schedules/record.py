@@ -47,6 +47,7 @@ def entry_of(wanted: WantedCapture) -> ScheduledCapture:
         trigger=firing.type if firing else None,
         attempt=firing.attempt if firing else None,
         value=round(firing.value, 4) if firing else None,
+        pulse=wanted.is_pulse or None,
         message=wanted.message[:_MESSAGE],
         state="Planned",
     )
@@ -66,6 +67,7 @@ def wanted_of(entry: ScheduledCapture) -> WantedCapture:
         slot=entry.slot_time.timestamp() if entry.slot_time else None,
         firing=firing,
         bytes=entry.bytes,
+        is_pulse=bool(entry.pulse),
     )
 
 

@@ -5,11 +5,17 @@ from typing import Any, Final
 
 from mldiagnostics_api.names import CAPTURE_REASON_ANNOTATION, SCHEDULE_LABEL, TRIGGER_LABEL
 from mldiagnostics_api.resources import CONNECTIONS, SCHEDULES
-from mldiagnostics_api.schedules.budget import BudgetLimits
+from mldiagnostics_api.schedules.budget import PULSES_PER_CAPTURE, BudgetLimits
 from mldiagnostics_api.schedules.decision import ScheduleRules, WantedCapture
 from mldiagnostics_api.schedules.timing import Cron, Every, Timing, parse_period
 from mldiagnostics_api.schedules.triggers import TriggerRule
-from mldiagnostics_api.v1alpha1.schedule import MLDiagnosticsSchedule, ScheduleBudget, ScheduleTiming, ScheduleTrigger
+from mldiagnostics_api.v1alpha1.schedule import (
+    MAX_CAPTURES,
+    MLDiagnosticsSchedule,
+    ScheduleBudget,
+    ScheduleTiming,
+    ScheduleTrigger,
+)
 
 CAPTURES_PER_RUN: Final = 8
 CAPTURES: Final = 50
@@ -28,6 +34,7 @@ def rules_of(schedule: MLDiagnosticsSchedule) -> ScheduleRules:
         ValueError: Its times are not valid.
     """
     spec, meta = schedule.spec, schedule.metadata
+    makes_pulses = bool(spec.capture and spec.capture.pulse)
     created = meta.creation_timestamp.timestamp() if meta.creation_timestamp else 0.0
     return ScheduleRules(
         name=meta.name,
@@ -35,7 +42,8 @@ def rules_of(schedule: MLDiagnosticsSchedule) -> ScheduleRules:
         timing=_timing(spec.schedule, created) if spec.schedule else None,
         jitter_s=float((spec.schedule and spec.schedule.jitter_seconds) or 0),
         triggers=tuple(_trigger(each) for each in spec.triggers or ()),
-        limits=_limits(spec.budget or ScheduleBudget()),
+        limits=_limits(spec.budget or ScheduleBudget(), makes_pulses=makes_pulses),
+        makes_pulses=makes_pulses,
     )
 
 
@@ -111,10 +119,16 @@ def _trigger(trigger: ScheduleTrigger) -> TriggerRule:
     )
 
 
-def _limits(budget: ScheduleBudget) -> BudgetLimits:
+def captures_per_run(*, makes_pulses: bool) -> int:
+    """Return the default budget of one run in 24 hours; more pulses than captures."""
+    return CAPTURES_PER_RUN * (PULSES_PER_CAPTURE if makes_pulses else 1)
+
+
+def _limits(budget: ScheduleBudget, *, makes_pulses: bool) -> BudgetLimits:
+    per_run, captures = captures_per_run(makes_pulses=makes_pulses), MAX_CAPTURES if makes_pulses else CAPTURES
     return BudgetLimits(
-        captures_per_run=CAPTURES_PER_RUN if budget.captures_per_run is None else budget.captures_per_run,
-        captures=CAPTURES if budget.captures is None else budget.captures,
+        captures_per_run=per_run if budget.captures_per_run is None else budget.captures_per_run,
+        captures=captures if budget.captures is None else budget.captures,
         bytes=budget.bytes,
         interval_s=INTERVAL_S if budget.minimum_interval_seconds is None else budget.minimum_interval_seconds,
     )

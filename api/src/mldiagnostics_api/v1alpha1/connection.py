@@ -8,7 +8,7 @@ the plan, because some of them are derived.
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-from mldiagnostics.capture.model import Delivery, TargetState
+from mldiagnostics.capture.model import Delivery, Recording, TargetState
 from pydantic import ConfigDict, Field
 
 from mldiagnostics_api.names import Phase
@@ -17,6 +17,7 @@ from mldiagnostics_api.v1alpha1.shared import (
     INT32,
     INT64,
     LABEL_KEY,
+    RECORDING_RULES,
     Count,
     LabelValue,
     Model,
@@ -134,16 +135,7 @@ class TriggerCapture(Model):
         json_schema_extra=cel_rules(
             cel_rule("self == oldSelf", "triggerCapture is immutable; create another object for another capture"),
             cel_rule("has(self.podName) != has(self.target)", "set exactly one of podName and target"),
-            cel_rule(
-                "!has(self.durationSeconds) || !has(self.durationMilliseconds)",
-                "set at most one of durationSeconds and durationMilliseconds",
-                field=".durationMilliseconds",
-            ),
-            cel_rule(
-                "!has(self.storageLocation) || !self.storageLocation.matches('(^|/)[.][.](/|$)')",
-                "storageLocation must not contain '..'",
-                field=".storageLocation",
-            ),
+            *RECORDING_RULES,
         )
     )
 
@@ -155,7 +147,8 @@ class TriggerCapture(Model):
     capture_port: Annotated[int, Field(ge=1, le=65535, json_schema_extra=INT32)] | None = None
     """Port of the profiler server in pods that do not publish one by annotation or container port. Default: 9999."""
     duration_seconds: Annotated[int, Field(ge=1, le=2**31 - 1, json_schema_extra=INT32)] | None = None
-    """Duration of the recording in seconds. Default: 2 seconds. The administrator sets the upper limit."""
+    """Duration of the recording in seconds. Default: 2 seconds, of a pulse 300 ms. The administrator sets the upper
+    limit."""
     duration_milliseconds: Annotated[int, Field(ge=1, le=2**31 - 1, json_schema_extra=INT32)] | None = None
     """Duration of the recording in milliseconds."""
     profiler: Literal["google_cloud_mldiagnostics"] = PROFILER
@@ -173,6 +166,12 @@ class TriggerCapture(Model):
     delivery: Delivery | None = None
     """Writer of the traces. Operator: the operator receives each trace and stores it. Workload: the pod writes its
     trace. Auto: as Operator, but an old profiler server may write to a bucket itself. Default: Auto."""
+    recording: Recording | None = None
+    """Now: record for the duration. Past: take the events that the program has recorded continuously until now, by
+    StartContinuousProfiling; they leave its buffer, and there is no duration. Default: Now."""
+    pulse: bool | None = None
+    """Record shortly, for the diagnosis. After it the traces are deleted but those of the hosts that it names and of
+    one other; the summaries of all hosts are kept. Default: false."""
     start_lead_milliseconds: Annotated[int, Field(ge=0, le=60_000, json_schema_extra=INT32)] | None = None
     """Time until the common start of all targets, in milliseconds. Default: 2000 with more than one target, else 0."""
     deadline_seconds: Annotated[int, Field(ge=1, le=86_400, json_schema_extra=INT32)] | None = None
@@ -268,7 +267,7 @@ class TargetResult(Model):
     message: str | None = None
     """Explanation for people."""
     file: str | None = None
-    """Path of the trace."""
+    """Path of the trace; absent if there is none, or if it was deleted after the diagnosis of a pulse."""
     bytes: Annotated[int, Field(ge=0, json_schema_extra=INT64)] | None = None
     """Size of the trace in bytes."""
     start_time: Time | None = None

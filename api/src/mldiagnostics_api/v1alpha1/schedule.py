@@ -7,7 +7,7 @@ the operator: a capture is written into it before its object is created, so that
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-from mldiagnostics.capture.model import Delivery
+from mldiagnostics.capture.model import Delivery, Recording
 from pydantic import ConfigDict, Field
 
 from mldiagnostics_api.ranges import RANGES_PATTERN
@@ -17,6 +17,7 @@ from mldiagnostics_api.schedules.triggers import TriggerType
 from mldiagnostics_api.v1alpha1.shared import (
     INT32,
     INT64,
+    RECORDING_RULES,
     Count,
     LabelValue,
     Model,
@@ -122,20 +123,7 @@ class TemplateTracers(Model):
 class CaptureTemplate(Model):
     """Fields of the captures, as in `triggerCapture` of an MLDiagnosticsConnection."""
 
-    model_config = ConfigDict(
-        json_schema_extra=cel_rules(
-            cel_rule(
-                "!has(self.durationSeconds) || !has(self.durationMilliseconds)",
-                "set at most one of durationSeconds and durationMilliseconds",
-                field=".durationMilliseconds",
-            ),
-            cel_rule(
-                "!has(self.storageLocation) || !self.storageLocation.matches('(^|/)[.][.](/|$)')",
-                "storageLocation must not contain '..'",
-                field=".storageLocation",
-            ),
-        )
-    )
+    model_config = ConfigDict(json_schema_extra=cel_rules(*RECORDING_RULES))
 
     ranks: PositionRanges | None = None
     """Only these ranks, for example `0,4-7`."""
@@ -150,7 +138,7 @@ class CaptureTemplate(Model):
     capture_port: Annotated[int, Field(ge=1, le=65535, json_schema_extra=INT32)] | None = None
     """Port of the profiler server in pods that do not publish one. Default: 9999."""
     duration_seconds: Positive | None = None
-    """Duration of the recording in seconds. Default: 2 seconds."""
+    """Duration of the recording in seconds. Default: 2 seconds, of a pulse 300 ms."""
     duration_milliseconds: Positive | None = None
     """Duration of the recording in milliseconds."""
     storage_location: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
@@ -159,6 +147,12 @@ class CaptureTemplate(Model):
     """Levels of the profiler's tracers."""
     delivery: Delivery | None = None
     """Writer of the traces: Operator, Workload or Auto. Default: Auto."""
+    recording: Recording | None = None
+    """Now: record for the duration. Past: take the events that the program has recorded continuously until now, by
+    StartContinuousProfiling; they leave its buffer, and there is no duration. Default: Now."""
+    pulse: bool | None = None
+    """Record shortly, for the diagnosis. After it the traces are deleted but those of the hosts that it names and of
+    one other; the summaries of all hosts are kept. Default: false."""
     deadline_seconds: Annotated[int, Field(ge=1, le=86_400, json_schema_extra=INT32)] | None = None
     """Time limit of each target in seconds."""
     minimum_captured: (
@@ -177,9 +171,9 @@ class ScheduleBudget(Model):
     """Limits in any 24 hours. The administrator's limits apply too."""
 
     captures_per_run: Annotated[int, Field(ge=0, le=MAX_CAPTURES, json_schema_extra=INT32)] | None = None
-    """Captures of one run. Default: 8."""
+    """Captures of one run. Default: 8, of pulses 160."""
     captures: Annotated[int, Field(ge=0, le=MAX_CAPTURES, json_schema_extra=INT32)] | None = None
-    """Captures of all runs. Default: 50."""
+    """Captures of all runs. Default: 50, of pulses 500."""
     minimum_interval_seconds: Annotated[int, Field(ge=0, le=604_800, json_schema_extra=INT32)] | None = None
     """Least time between two captures of one run, by all schedules of the namespace. Default: 300."""
     bytes: Bytes | None = None
@@ -252,6 +246,8 @@ class ScheduledCapture(Model):
     """Attempt of the run, of a trigger."""
     value: float | None = None
     """Reading of the trigger; the high-water mark is the highest one."""
+    pulse: bool | None = None
+    """Whether it is a pulse, of which 20 count as one capture in the administrator's limits."""
     message: Annotated[str, Field(max_length=512)] | None = None
     """Reason with its numbers."""
     state: Literal["Planned", "Created", "Finished", "Refused"]

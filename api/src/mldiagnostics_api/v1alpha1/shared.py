@@ -43,6 +43,40 @@ def cel_rules(*rules: dict[str, str]) -> dict[str, Any]:
     return {"x-kubernetes-validations": list(rules)}
 
 
+LONGEST_PULSE_MS: Final = 1000
+
+RECORDING_RULES: Final = (
+    cel_rule(
+        "!has(self.durationSeconds) || !has(self.durationMilliseconds)",
+        "set at most one of durationSeconds and durationMilliseconds",
+        field=".durationMilliseconds",
+    ),
+    cel_rule(
+        "!has(self.storageLocation) || !self.storageLocation.matches('(^|/)[.][.](/|$)')",
+        "storageLocation must not contain '..'",
+        field=".storageLocation",
+    ),
+    cel_rule(
+        "!has(self.recording) || self.recording != 'Past' || !has(self.delivery) || self.delivery != 'Workload'",
+        "recording Past is returned to the operator; remove delivery Workload",
+        field=".recording",
+    ),
+    cel_rule(
+        "!has(self.pulse) || !self.pulse || ((!has(self.diagnosis) || self.diagnosis != 'Off')"
+        " && (!has(self.recording) || self.recording != 'Past'))",
+        "a pulse records now, and its diagnosis decides which traces are kept; remove diagnosis and recording",
+        field=".pulse",
+    ),
+    cel_rule(
+        "!has(self.pulse) || !self.pulse || (!has(self.durationSeconds) && (!has(self.durationMilliseconds)"
+        f" || self.durationMilliseconds <= {LONGEST_PULSE_MS}))",
+        f"a pulse takes at most {LONGEST_PULSE_MS} ms; set a shorter durationMilliseconds, or none",
+        field=".pulse",
+    ),
+)
+"""Rules of a capture and of the template of captures."""
+
+
 class Model(BaseModel):
     """A base model: camel case in JSON, immutable, unknown fields are ignored."""
 

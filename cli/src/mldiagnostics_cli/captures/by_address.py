@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.capture import Control, TargetState, Tracers
+from mldiagnostics.capture import Control, Recording, TargetState, Tracers
 from mldiagnostics.capture.addresses import targets_of
 from mldiagnostics.capture.api import prepare_capture
 from mldiagnostics.errors import MLDiagnosticsError
@@ -71,6 +71,7 @@ def prepare(
         duration_ms=settings.duration,
         session=settings.session,
         tracers=Tracers(settings.host_tracer, settings.device_tracer, settings.python_tracer),
+        recording=Recording.PAST if settings.past else Recording.NOW,
         allow_old_server=settings.allow_old_server,
         stems=stems,
     )

@@ -28,7 +28,6 @@ def manifest(target: ClusterTarget, narrowing: TargetNarrowing, settings: Captur
     """
     trigger: dict[str, Any] = {
         **target.fields(narrowing),
-        "durationMilliseconds": settings.duration,
         "tracers": {
             "host": settings.host_tracer,
             "device": settings.device_tracer,
@@ -36,6 +35,9 @@ def manifest(target: ClusterTarget, narrowing: TargetNarrowing, settings: Captur
         },
     }
     optional = {
+        "durationMilliseconds": None if settings.past else settings.duration,
+        "recording": "Past" if settings.past else None,
+        "pulse": settings.pulse or None,
         "capturePort": settings.port,
         "storageLocation": settings.log_directory,
         "sessionId": settings.session,

@@ -11,7 +11,7 @@ from mldiagnostics_api.formats import format_time
 from mldiagnostics_api.schedules.budget import BudgetLimits
 from mldiagnostics_api.schedules.decision import CaptureSubject, ScheduleRules, WantedCapture
 from mldiagnostics_api.schedules.slots import next_start
-from mldiagnostics_api.schedules.template import CAPTURES_PER_RUN, INTERVAL_S
+from mldiagnostics_api.schedules.template import INTERVAL_S, captures_per_run
 from mldiagnostics_api.schedules.timing import Every
 from mldiagnostics_api.schedules.trigger_sample import TriggerSample
 
@@ -42,6 +42,7 @@ class RecurrenceArguments:
     time_zone: str | None = None
     triggers: Sequence[str] = ()
     per_day: int | None = None
+    pulse: bool = False
 
     @property
     def are_given(self) -> bool:
@@ -130,9 +131,12 @@ def recurrence_of(arguments: RecurrenceArguments) -> Recurrence:
         cron=arguments.cron,
         time_zone=arguments.time_zone,
         triggers=arguments.triggers,
+        pulse=arguments.pulse,
     )
     limits = BudgetLimits(
-        captures_per_run=CAPTURES_PER_RUN if arguments.per_day is None and arguments.triggers else arguments.per_day,
+        captures_per_run=captures_per_run(makes_pulses=arguments.pulse)
+        if arguments.per_day is None and arguments.triggers
+        else arguments.per_day,
         interval_s=INTERVAL_S if arguments.triggers else 0.0,
     )
     return Recurrence(replace(rules(given), limits=limits))

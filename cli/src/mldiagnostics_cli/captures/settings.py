@@ -28,6 +28,10 @@ class CaptureSettings:
     device_tracer: int = 1
     python_tracer: int = 0
     allow_old_server: bool = False
+    past: bool = False
+    """Whether to take what the programs have recorded continuously."""
+    pulse: bool = False
+    """Whether to keep only the traces that the diagnosis names."""
     dry_run: bool = False
     diagnosed: bool = True
     """Whether an operator diagnoses the session, if its policy does not say otherwise."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mldiagnostics_cli.commands.capture_checks import check_options, refuse_options, typed_options
 from mldiagnostics_cli.commands.cluster_options import cluster_options
 from mldiagnostics_cli.commands.options import (
     DEFAULT_STORAGE,
@@ -48,6 +49,7 @@ _OF_CLUSTER = ("namespace", "context", "kubeconfig", "direct", "wait")
         "mldiag capture -l app=trainer --direct --open",
         "mldiag capture host-0:9999 10.0.0.7 --log-directory gs://bucket/profiles",
         "mldiag capture --hosts-file hosts.txt --dry-run",
+        "mldiag capture 4f6c --pulse --every 10m",
         "mldiag capture --tpu-vm slice-0 --zone us-east5-a",
         "mldiag capture 4f6c --every 6h --trigger StepTimeRise --max-per-day 4",
     )
@@ -129,6 +131,14 @@ _OF_CLUSTER = ("namespace", "context", "kubeconfig", "direct", "wait")
     metavar="N",
     help="Repeated captures in 24 hours; default: 8 with --trigger, else no limit.",
 )
+@click.option(
+    "--past", is_flag=True, help="Take what the programs have recorded continuously, instead of a new recording."
+)
+@click.option(
+    "--pulse",
+    is_flag=True,
+    help="Record 300ms for the diagnosis, and keep the traces of the hosts that it names and of one other.",
+)
 @click.option("--open", "open_page", is_flag=True, help="Open the session in XProf, in a browser.")
 @click.option("--no-diagnosis", is_flag=True, help="Do not diagnose the session, here or in the cluster.")
 @click.option("--dry-run", is_flag=True, help="Only show the targets; none is contacted.")
@@ -178,15 +188,21 @@ def capture(
     from mldiagnostics_cli.interruption import run_interruptibly
 
     context = click.get_current_context()
-    arguments = RecurrenceArguments(every=every, cron=cron, time_zone=time_zone, triggers=triggers, per_day=per_day)
-    _check(context, is_repeated=arguments.are_given)
+    arguments = RecurrenceArguments(
+        every=every, cron=cron, time_zone=time_zone, triggers=triggers, per_day=per_day, pulse=options["pulse"]
+    )
+    check_options(context, is_repeated=arguments.are_given)
     narrowing = {name: options.pop(name) for name in _NARROWING}
+    if options["pulse"] and not typed_options(context, "duration"):
+        from mldiagnostics_api.captures.request import PULSE_MS
+
+        options["duration"] = PULSE_MS
     settings = CaptureSettings(**options, diagnosed=not no_diagnosis)
     if vms or tpu_vms:
-        _refuse(context, "VMs", "selector", "storage", *_NARROWING, *_OF_CLUSTER)
+        refuse_options(context, "VMs", "selector", "storage", *_NARROWING, *_OF_CLUSTER)
         work = _by_vm(vms or tpu_vms, settings, output, zone=zone or "", is_tpu=bool(tpu_vms))
     elif files or slurm_job:
-        _refuse(context, "addresses", "selector", "storage", *_NARROWING, *_OF_CLUSTER)
+        refuse_options(context, "addresses", "selector", "storage", *_NARROWING, *_OF_CLUSTER)
         work = _by_address(target, files, slurm_job, settings, output)
     else:
         waits = sys.stderr is not None and sys.stderr.isatty() if wait is None else wait
@@ -194,10 +210,11 @@ def capture(
         work = _by_target(
             target, cluster, narrowing, settings, output, selector=selector, storage=storage, wait=waits, direct=direct
         )
-    if output in {OutputFormat.TABLE, OutputFormat.WIDE} and not no_diagnosis:
+    is_shown = output in {OutputFormat.TABLE, OutputFormat.WIDE} and not no_diagnosis
+    if is_shown or settings.pulse:
         from mldiagnostics_cli.captures.verdict import with_verdict
 
-        work = with_verdict(work)
+        work = with_verdict(work, is_shown=is_shown, is_pulse=settings.pulse)
     if arguments.are_given:
         has_files = not (cluster.are_given or selector or direct or vms or tpu_vms or files or slurm_job)
         run = target[0] if has_files and is_of_files(target, storage) else None
@@ -208,41 +225,6 @@ def capture(
 
         open_capture(end, cluster)
     raise click.exceptions.Exit(end.exit_code)
-
-
-def _check(context: click.Context, *, is_repeated: bool) -> None:
-    """Raise `UsageError` if options are given that exclude each other."""
-    given = context.params
-    repeating = next((f"--{name}" for name in ("every", "cron") if given[name]), "--trigger")
-    if is_repeated and given["session"] is not None:
-        raise click.UsageError(f"{repeating} and --session: both are given; give one of them", context)
-    if not is_repeated and (single := _typed(context, "time_zone", "per_day")):
-        raise click.UsageError(f"{single[0]}: no --every, --cron or --trigger is given; give one of them", context)
-    if given["open_page"] and (is_repeated or given["wait"] is False):
-        other = repeating if is_repeated else "--detach"
-        raise click.UsageError(f"--open and {other}: both are given; give one of them", context)
-    machines, others = [given["vms"], given["tpu_vms"]], [given["target"], given["files"], given["slurm_job"]]
-    if any(machines) and (given["zone"] is None or all(machines) or any(others)):
-        raise click.UsageError("--gce-vm or --tpu-vm: give one of them, with --zone and without other targets", context)
-    if given["zone"] is not None and not any(machines):
-        raise click.UsageError("--zone: is that of VMs; give --gce-vm or --tpu-vm", context)
-
-
-def _typed(context: click.Context, *names: str) -> list[str]:
-    """Return the options among the named parameters that the user gives; --wait is never one, --detach is."""
-    by_name = {each.name: each for each in context.command.params}
-    given = [name for name in names if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
-    return [
-        (by_name[name].secondary_opts or by_name[name].opts)[-1]
-        for name in given
-        if not (by_name[name].secondary_opts and context.params[name])
-    ]
-
-
-def _refuse(context: click.Context, targets: str, *names: str) -> None:
-    """Raise `UsageError` if an option is given that these targets do not have."""
-    if options := _typed(context, *names):
-        raise click.UsageError(f"{options[0]}: not possible with {targets}; leave it out", context)
 
 
 def _repeated(
@@ -326,12 +308,12 @@ def _by_target(
     is_files = selector is None and len(texts) == 1 and is_run_directory(texts[0])
     target = ClusterTarget(run=texts[0]) if is_files else parse_targets(texts, selector)
     if target is None:
-        _refuse(context, "addresses", "storage", *_NARROWING, *_OF_CLUSTER)
+        refuse_options(context, "addresses", "storage", *_NARROWING, *_OF_CLUSTER)
         return _by_address(texts, (), None, settings, output)
     if direct:
         from mldiagnostics_cli.captures.direct import capture_directly
 
-        _refuse(context, "pods", "storage")
+        refuse_options(context, "pods", "storage")
         return lambda interruption: capture_directly(
             cluster, target, narrowed, settings, output, interruption=interruption
         )
@@ -341,10 +323,10 @@ def _by_target(
         return capture_in_cluster(cluster, target, narrowed, settings, output, interruption=interruption, wait=wait)
 
     if cluster.are_given or not target.run:
-        _refuse(context, "a cluster", "storage")
+        refuse_options(context, "a cluster", "storage")
         return in_cluster
     from mldiagnostics_cli.captures.by_run import FilesOfRun, capture_here_or
 
-    files = FilesOfRun(target.run, storage, are_typed=bool(_typed(context, "storage")))
-    needs_cluster = _typed(context, "container", "wait")
+    files = FilesOfRun(target.run, storage, are_typed=bool(typed_options(context, "storage")))
+    needs_cluster = typed_options(context, "container", "wait")
     return capture_here_or(in_cluster, files, narrowed, settings, output, needs_cluster=needs_cluster)

@@ -55,6 +55,7 @@ def _get(*, name: str, cluster: ClusterOptions, output: OutputFormat) -> None:
     epilog=examples(
         "mldiag schedules create often --every 6h --trigger StepTimeRise --trigger Hanging",
         "mldiag schedules create nightly --cron '30 2 * * *' --time-zone Europe/Berlin --workload jobset/trainer",
+        "mldiag schedules create pulses --every 10m --pulse",
         "mldiag schedules create slow --trigger StepTimeRise=20 --label diagon.gke.io/run-group=llm --dry-run -o yaml",
     ),
 )
@@ -71,12 +72,27 @@ def _get(*, name: str, cluster: ClusterOptions, output: OutputFormat) -> None:
 @click.option(
     "--label", "labels", multiple=True, metavar="KEY=VALUE", help="Only runs with this label; may be repeated."
 )
-@click.option("--duration-ms", type=click.IntRange(min=1), metavar="N", help="Duration of a capture; default: 2000.")
+@click.option(
+    "--duration-ms",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Duration of a capture; default: 2000, of a pulse 300.",
+)
 @click.option("--ranks", metavar="RANKS", help="Only these ranks, such as 0,4-7.")
 @click.option(
-    "--max-per-run", type=click.IntRange(min=0), metavar="N", help="Captures of a run in 24 hours; default: 8."
+    "--pulse",
+    is_flag=True,
+    help="Record 300 ms for the diagnosis, and keep the traces of the hosts that it names and of one other.",
 )
-@click.option("--max-per-day", type=click.IntRange(min=0), metavar="N", help="Captures in 24 hours; default: 50.")
+@click.option(
+    "--max-per-run",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Captures of a run in 24 hours; default: 8, of pulses 160.",
+)
+@click.option(
+    "--max-per-day", type=click.IntRange(min=0), metavar="N", help="Captures in 24 hours; default: 50, of pulses 500."
+)
 @click.option(
     "--interval",
     type=click.IntRange(min=0),
@@ -99,6 +115,7 @@ def _create(
     labels: tuple[str, ...],
     duration_ms: int | None,
     ranks: str | None,
+    pulse: bool,
     max_per_run: int | None,
     max_per_day: int | None,
     interval: int | None,
@@ -124,6 +141,7 @@ def _create(
         labels=labels,
         duration_ms=duration_ms,
         ranks=ranks,
+        pulse=pulse or None,
         per_run=max_per_run,
         per_day=max_per_day,
         interval_s=interval,

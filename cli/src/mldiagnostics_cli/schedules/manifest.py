@@ -40,6 +40,7 @@ class ScheduleArguments:
     """Each is `key=value`."""
     duration_ms: int | None = None
     ranks: str | None = None
+    pulse: bool | None = None
     per_run: int | None = None
     per_day: int | None = None
     interval_s: int | None = None
@@ -82,7 +83,7 @@ def _body(arguments: ScheduleArguments) -> dict[str, Any]:
             jitterSeconds=arguments.jitter_s,
         ),
         "triggers": [_trigger(each) for each in arguments.triggers],
-        "capture": _given(durationMilliseconds=arguments.duration_ms, ranks=arguments.ranks),
+        "capture": _given(durationMilliseconds=arguments.duration_ms, ranks=arguments.ranks, pulse=arguments.pulse),
         "budget": _given(
             capturesPerRun=arguments.per_run,
             captures=arguments.per_day,

@@ -60,6 +60,7 @@ class EngineRun:
             start_ns=plan.start_ns,
             tracers=plan.tracers,
             delivery=plan.delivery,
+            recording=plan.recording,
             allow_old_server=plan.allow_old_server,
             max_trace_bytes=plan.max_trace_bytes,
         )

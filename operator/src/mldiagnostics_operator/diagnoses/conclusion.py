@@ -14,8 +14,8 @@ from mldiagnostics_kube.client.apiserver import JSON_PATCH, Conflict, NotFound, 
 from mldiagnostics_kube.process.retry import retry
 
 from mldiagnostics_operator.announcements import Announcement, announce
-from mldiagnostics_operator.diagnoses.diagnosis import DiagnosisFailed
-from mldiagnostics_operator.diagnoses.result import capture_diagnosis, sentence
+from mldiagnostics_operator.diagnoses.diagnosis import DiagnosisFailed, log_directories
+from mldiagnostics_operator.diagnoses.result import bytes_left, capture_diagnosis, results_left, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,17 +43,25 @@ async def conclude(
 ) -> None:
     """Write a result into the status of its capture, with an event.
 
-    Nothing happens if the object is gone or has one. The result of the capture itself is never changed.
+    Nothing happens if the object is gone or has one. The result of the capture itself is not changed, but for traces
+    that were deleted after a pulse.
     """
     status = body["status"]
     runs = (status.get("diagnosis") or {}).get("runs") or ()
+    changes: dict[str, Any] = {}
     if isinstance(result, DiagnosisFailed):
         diagnosis = CaptureDiagnosis(state="Failed", summary=f"not diagnosed: {result.reason}", runs=list(runs) or None)
         condition = {"status": "False", "reason": result.reason, "message": str(result)[:_MESSAGE]}
     else:
-        diagnosis = capture_diagnosis(result, status.get("results") or (), runs=runs)
+        results = status.get("results") or ()
+        diagnosis = capture_diagnosis(result, results, runs=runs)
+        if any(each.traces is not None for each in result):
+            changes["results"] = results_left(results, result)
+            left = bytes_left(result, len(log_directories(body)))
+            changes |= {} if left is None else {"bytes": left}
         condition = {"status": "True", "reason": "Diagnosed", "message": sentence(diagnosis)[:_MESSAGE]}
-    if not await _write(cluster, body, diagnosis, condition, clock):
+    changes["diagnosis"] = diagnosis.model_dump(mode="json", by_alias=True, exclude_none=True)
+    if not await _write(cluster, body, condition, changes, clock=clock):
         return
     is_problem = isinstance(result, DiagnosisFailed) or bool(diagnosis.critical or diagnosis.warnings)
     event = "DiagnosisFailed" if isinstance(result, DiagnosisFailed) else "Diagnosed"
@@ -70,20 +78,20 @@ async def conclude(
 async def _write(
     cluster: ApiClient,
     body: Mapping[str, Any],
-    diagnosis: CaptureDiagnosis,
     condition: Mapping[str, str],
+    changes: Mapping[str, Any],
+    *,
     clock: Clock,
 ) -> bool:
     meta, conditions = body["metadata"], body["status"]["conditions"]
     at = next(at for at, each in enumerate(conditions) if each["type"] == ConditionType.DIAGNOSED)
     changed = {**conditions[at], **condition, "lastTransitionTime": format_time(clock())}
-    result = diagnosis.model_dump(mode="json", by_alias=True, exclude_none=True)
     patch = [
         {"op": "test", "path": "/metadata/uid", "value": meta["uid"]},
         {"op": "test", "path": "/status/diagnosis/state", "value": "Pending"},
         {"op": "test", "path": f"/status/conditions/{at}/type", "value": str(ConditionType.DIAGNOSED)},
-        {"op": "replace", "path": "/status/diagnosis", "value": result},
         {"op": "replace", "path": f"/status/conditions/{at}", "value": changed},
+        *({"op": "add", "path": f"/status/{field}", "value": value} for field, value in changes.items()),
     ]
     path = path_to(*CONNECTIONS.gvr, namespace=meta["namespace"], name=meta["name"])
     until = asyncio.get_running_loop().time() + _WRITE_S

@@ -14,6 +14,7 @@ from mldiagnostics_kube.client.apiserver import ClusterError, Conflict, NotFound
 from mldiagnostics_kube.process.retry import retry
 
 from mldiagnostics_operator.diagnoses.job_state import blocked, has_ended, loss, never_started
+from mldiagnostics_operator.diagnoses.pulse import PulseTraces
 from mldiagnostics_operator.diagnoses.result import RunDiagnosis
 from mldiagnostics_operator.storage import retry_until
 
@@ -58,19 +59,21 @@ class Diagnostician:
 
     def __init__(self, cluster: ApiClient, template: JobTemplate, storage: Storage, *, namespace: str) -> None:
         self._cluster, self._template, self._storage = cluster, template, storage
+        self._pulse = PulseTraces(storage)
         self._jobs = path_to("batch", "v1", "jobs", namespace=namespace)
         self._pods = path_to("", "v1", "pods", namespace=namespace)
 
     async def diagnose(self, body: Mapping[str, Any]) -> list[RunDiagnosis]:
         """Return the diagnosis of each log directory of a capture.
 
-        A capture of several runs has one for each.
+        A capture of several runs has one for each. Of a pulse, the traces that are not needed any more are deleted.
 
         Raises:
             DiagnosisFailed: There is none: no Job can read the traces, it failed, or its result is not valid.
         """
         uid, session = body["metadata"]["uid"], str(body["status"]["sessionId"])
         runs = (body["status"].get("diagnosis") or {}).get("runs") or ()
+        is_pulse = bool(body["spec"]["triggerCapture"].get("pulse"))
         directories = log_directories(body)
         diagnoses: list[RunDiagnosis] = []
         failure: DiagnosisFailed | None = None
@@ -82,7 +85,9 @@ class Diagnostician:
             except DiagnosisFailed as error:
                 failure = error
             else:
-                diagnoses.append(RunDiagnosis(diagnosis, run_id if run_id in runs else None))
+                traces = await self._pulse.reduce(location, session, diagnosis, uid=uid) if is_pulse else None
+                run_id = run_id if run_id in runs else None
+                diagnoses.append(RunDiagnosis(diagnosis, run_id, directory=str(location), traces=traces))
         if failure is not None and not diagnoses:
             raise failure
         return diagnoses

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from mldiagnostics.layout import TRACE_SUFFIX
+from mldiagnostics.layout import trace_stem
 from mldiagnostics.text.terminal import printable
 from mldiagnostics_api.v1alpha1 import CaptureDiagnosis, CaptureFinding, FindingTarget
 
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
     from mldiagnostics.findings import Diagnosis, Finding
 
-__all__ = ["RunDiagnosis", "capture_diagnosis", "sentence"]
+__all__ = ["RunDiagnosis", "bytes_left", "capture_diagnosis", "results_left", "sentence"]
 
 MAX_FINDINGS: Final = 8
 MAX_TARGETS: Final = 8
 _MESSAGE: Final = 1024
 _WORD: Final = 64
 _SUMMARY: Final = 256
+_DELETED: Final = "its trace was deleted after the diagnosis of the pulse; its summary is kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,10 @@ class RunDiagnosis:
     diagnosis: Diagnosis
     run_id: str | None = None
     """Run of its hosts, if the capture has several."""
+    directory: str = ""
+    """Log directory of its session."""
+    traces: Mapping[str, int] | None = None
+    """Sizes of the traces that a pulse kept, by URL; None if none was deleted."""
 
 
 def capture_diagnosis(
@@ -48,7 +53,7 @@ def capture_diagnosis(
         results: Results of the targets in the status of the capture.
         runs: Ids of the runs of the targets.
     """
-    targets = {_stem(each["file"]): each for each in results if each.get("file")}
+    targets = {trace_stem(each["file"]): each for each in results if each.get("file")}
     everything = [(finding, each.run_id) for each in diagnoses for finding in each.diagnosis.findings]
     first = {id(each.diagnosis.findings[0]) for each in diagnoses}
     if len(diagnoses) > 1:  # those of one run are in the order of their cost
@@ -63,6 +68,25 @@ def capture_diagnosis(
         findings=findings,
         runs=list(runs) or None,
     )
+
+
+def results_left(results: Sequence[Mapping[str, Any]], diagnoses: Sequence[RunDiagnosis]) -> list[dict[str, Any]]:
+    """Return the results of a capture without the files that its diagnosis deleted."""
+    reduced = [(f"{each.directory}/", each.traces) for each in diagnoses if each.traces is not None]
+
+    def is_deleted(file: str) -> bool:
+        return any(file.startswith(prefix) and file not in traces for prefix, traces in reduced)
+
+    return [_without_file(each) if is_deleted(each.get("file") or "") else dict(each) for each in results]
+
+
+def bytes_left(diagnoses: Sequence[RunDiagnosis], directories: int) -> int | None:
+    """Return the bytes of the traces that pulses kept.
+
+    None if it is not known of every log directory.
+    """
+    sizes = [sum(each.traces.values()) for each in diagnoses if each.traces is not None]
+    return sum(sizes) if len(sizes) == directories else None
 
 
 def sentence(diagnosis: CaptureDiagnosis) -> str:
@@ -98,8 +122,8 @@ def _summary(finding: CaptureFinding) -> str:
     return f"{finding.code}{':' if who else ''}{who}{what}{cost}"[:_SUMMARY]
 
 
-def _stem(file: str) -> str:
-    return file.rpartition("/")[2].removesuffix(TRACE_SUFFIX)
+def _without_file(result: Mapping[str, Any]) -> dict[str, Any]:
+    return {**{key: value for key, value in result.items() if key not in {"file", "bytes"}}, "message": _DELETED}
 
 
 def _shown(text: str, length: int) -> str:

@@ -191,7 +191,8 @@ def _rejected(memory: ScheduleMemory) -> Readiness | None:
 
 
 def _finished(entry: ScheduledCapture, ended: Mapping[str, AutomaticCapture]) -> ScheduledCapture:
-    if entry.state != "Created" or entry.name not in ended:
+    """Return an entry as its capture ended; that of a pulse shrinks later."""
+    if entry.state not in {"Created", "Finished"} or entry.name not in ended:
         return entry
     return entry.model_copy(update={"state": "Finished", "bytes": ended[entry.name].bytes})
 

@@ -64,7 +64,7 @@ class ProfilerClient:
     async def records_continuously(self, *, timeout_s: float) -> bool:
         """Return whether the session of a busy server is a continuous recording.
 
-        Servers refuse a second one with a code of its own, and have no other way to tell. If the session has ended
+        Servers refuse a second one with a code of its own, and have no other sign of it. If the session has ended
         meanwhile, one starts, without tracers, and is stopped at once.
         """
         try:
@@ -113,7 +113,10 @@ class ProfilerClient:
 
 
 class ProfileCall:
-    """A running Profile or GetSnapshot call; its response stays on the server until it is read."""
+    """A running Profile or GetSnapshot call.
+
+    Its response stays on the server until it is read.
+    """
 
     def __init__(self, call: Call) -> None:
         self._call = call

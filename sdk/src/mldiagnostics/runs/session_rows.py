@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import MLDiagnosticsError, StoreNotFound
-from mldiagnostics.layout import CAPTURE_RECORD, DIAGNOSIS_RECORD, PROFILE_DIR, TRACE_SUFFIX, is_trace
+from mldiagnostics.layout import CAPTURE_RECORD, DIAGNOSIS_RECORD, PROFILE_DIR, is_trace, trace_stem
 from mldiagnostics.runs.row import directory_of
 from mldiagnostics.runs.row_values import FieldReader, timestamp
 from mldiagnostics.store import open_store
@@ -138,7 +138,7 @@ def _row(
     store: Store, name: str, entries: list[Entry], document: FieldReader | None, *, is_diagnosed: bool
 ) -> SessionRow:
     files = tuple(
-        SessionFile(entry.key.rpartition("/")[2].removesuffix(TRACE_SUFFIX), entry.bytes, store.url(entry.key))
+        SessionFile(trace_stem(entry.key), entry.bytes, store.url(entry.key))
         for entry in sorted(entries, key=lambda entry: entry.key)
     )
     own = _OF_ATTEMPT.fullmatch(name) if document is None else None
