@@ -15,10 +15,11 @@ from rich.console import Console
 
 from chaos import scenarios, table
 from chaos.attacks import ATTACKS
+from chaos.automatic import AUTOMATIC
 from chaos.disruptions import DISRUPTIONS
 from chaos.stage import Stage
 
-ALL = {**ATTACKS, **DISRUPTIONS}
+ALL = {**ATTACKS, **DISRUPTIONS, **AUTOMATIC}
 WIDTH = 240
 
 

@@ -9,6 +9,7 @@ Start it once per host. Without these variables it trains as a single process:
   REST_SECONDS             pause after each step, to leave CPU time on a small machine (0.04)
   SLOW_INPUT_SECONDS       pause while a process reads a batch, to see a slow host in a diagnosis (0)
   SLOW_INPUT_PROCESS       index of the process that pauses (each)
+  SLOW_INPUT_FROM_STEP     first step with the pause, to see a training get slower (0)
   STEPS                    number of steps; 0: until stopped
 """
 
@@ -63,10 +64,11 @@ def make_step(mesh: Mesh) -> Step:
     return jax.jit(step, in_shardings=(replicated, split, split), out_shardings=(replicated, replicated))
 
 
-def input_pause() -> float:
-    """Return how long this process pauses while it reads a batch, in seconds."""
+def input_pause(step: int) -> float:
+    """Return how long this process pauses while it reads the batch of a step, in seconds."""
     pauses = os.environ.get("SLOW_INPUT_PROCESS", "") in ("", os.environ.get("JAX_PROCESS_ID", "0"))
-    return float(os.environ.get("SLOW_INPUT_SECONDS", "0")) if pauses else 0.0
+    starts = int(os.environ.get("SLOW_INPUT_FROM_STEP", "0"))
+    return float(os.environ.get("SLOW_INPUT_SECONDS", "0")) if pauses and step >= starts else 0.0
 
 
 def next_batch(random: np.random.Generator, pause: float) -> np.ndarray:
@@ -85,13 +87,12 @@ def train(run: MLRun, steps: int, rest_seconds: float) -> None:
     parameters: Parameters = [
         jnp.asarray(shared.normal(0, WIDTH**-0.5, (WIDTH, WIDTH)), jnp.float32) for _ in range(LAYERS)
     ]
-    pause = input_pause()
     number, reported_at, reported_number = 0, time.monotonic(), 0
     while not steps or number < steps:
         run.step(number)
         start = time.monotonic()
         with jax.profiler.StepTraceAnnotation("train", step_num=number):
-            batch = next_batch(own, pause)
+            batch = next_batch(own, input_pause(number))
             inputs = jax.make_array_from_process_local_data(split, batch)
             targets = jax.make_array_from_process_local_data(split, np.roll(batch, 1, axis=1))
             parameters, error = step(parameters, inputs, targets)

@@ -5,9 +5,11 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mldiagnostics_api.schedules.run_readings import RunReadings
 from mldiagnostics_api.schedules.step_time import BASELINE, RECENT
+from mldiagnostics_api.schedules.trigger_monitor import TriggerMonitor
 from mldiagnostics_api.schedules.trigger_sample import WARM_UP, WINDOW_S, TriggerSample
-from mldiagnostics_api.schedules.triggers import MARK_S, Firing, TriggerMonitor, TriggerRule, TriggerType, is_worth
+from mldiagnostics_api.schedules.triggers import MARK_S, Firing, TriggerRule, TriggerType, is_worth
 
 NOW = 1_790_000_000.0
 DAY = int(86_400 / WINDOW_S)
@@ -19,7 +21,7 @@ class Job:
 
     def __init__(self, *rules: TriggerRule) -> None:
         self.rules = rules
-        self.monitor = TriggerMonitor()
+        self.monitor, self.readings = TriggerMonitor(), RunReadings()
         self.fired: list[Firing] = []
         self.windows = 0
 
@@ -27,7 +29,9 @@ class Job:
         """Observe one window; return the number of captures until now."""
         self.windows += 1
         run = TriggerSample(step=self.windows, step_time_s=step_time_s, **observed)  # type: ignore[arg-type]
-        firing = self.monitor.observe(run, self.rules, self.fired, NOW + self.windows * WINDOW_S)
+        now = NOW + self.windows * WINDOW_S
+        self.readings.observe(run, now)
+        firing = self.monitor.firing("run", self.readings, self.rules, self.fired, now)
         self.fired += [fire for fire, _ in firing]
         return len(self.fired)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.schedules.decision import WantedCapture
 from mldiagnostics_api.schedules.due import DueCaptures
+from mldiagnostics_api.schedules.run_readings import RunReadings
 from mldiagnostics_api.schedules.trigger_sample import TriggerSample
 from mldiagnostics_cli.captures.recurrence import Recurrence, RecurrenceArguments, recurrence_of
 from mldiagnostics_cli.captures.recurrence_record import RecurrenceRecord
@@ -32,10 +33,13 @@ class Process:
 
     recurrence: Recurrence
     memory: DueCaptures = field(default_factory=DueCaptures)
+    readings: RunReadings = field(default_factory=RunReadings)
 
     def next(self, made: list[WantedCapture], sample: TriggerSample | None, now: float, **more: float) -> Any:
         """Return the capture to make; None without one."""
-        due = self.recurrence.due(self.memory, made, now, sample=sample, **more)
+        if sample is not None:
+            self.readings.observe(sample, now)
+        due = self.recurrence.due(self.memory, made, now, readings=self.readings, **more)
         assert len(due.admitted) <= 1
         return next(iter(due.admitted), None)
 
@@ -85,9 +89,10 @@ def test_a_trigger_captures_once_and_says_why() -> None:
 def test_a_refused_trigger_is_named_once_in_ten_minutes() -> None:
     recurrence = starting(RecurrenceArguments(triggers=("StepTimeSpread",), per_day=0))
     slow = TriggerSample(step=5, host_step_times={"rank 0": 1.0, "rank 1": 1.0, "rank 2": 1.5})
-    memory, refused = DueCaptures(), []
+    memory, readings, refused = DueCaptures(), RunReadings(), []
     for second in range(0, 1300, 10):
-        due = recurrence.due(memory, [], NOW + second, sample=slow)
+        readings.observe(slow, NOW + second)
+        due = recurrence.due(memory, [], NOW + second, readings=readings)
         assert due.admitted == []
         refused += due.refused
     assert len(refused) == 3

@@ -16,8 +16,9 @@ from mldiagnostics_api.schedules.decision import (
     wanted_by_slot,
     wanted_by_trigger,
 )
-from mldiagnostics_api.schedules.trigger_sample import TriggerSample
-from mldiagnostics_api.schedules.triggers import Firing, TriggerMonitor, TriggerType
+from mldiagnostics_api.schedules.run_readings import RunReadings
+from mldiagnostics_api.schedules.trigger_monitor import TriggerMonitor
+from mldiagnostics_api.schedules.triggers import Firing, TriggerType
 
 RETRY_S: Final = 600.0
 """A trigger that a budget refused is tried again after so long."""
@@ -34,13 +35,13 @@ class Due:
 
 @dataclass(slots=True)
 class DueCaptures:
-    """Baselines, settling times and refusals of one schedule.
+    """Settling times and refusals of one schedule.
 
     They belong to the keys of its targets, and last as long as the process. The captures that were made outlive it, so
     they are an argument.
     """
 
-    monitors: dict[str, TriggerMonitor] = field(default_factory=dict)
+    monitor: TriggerMonitor = field(default_factory=TriggerMonitor)
     refused_slots: set[tuple[str, float]] = field(default_factory=set)
     refused_triggers: dict[tuple[str, TriggerType], float] = field(default_factory=dict)
 
@@ -50,9 +51,9 @@ class DueCaptures:
         rules: ScheduleRules,
         subjects: Sequence[CaptureSubject],
         *,
-        sample: Callable[[str], TriggerSample],
+        readings: Callable[[str], RunReadings],
         made: Sequence[WantedCapture],
-        others: Sequence[WantedCapture] = (),
+        others: Callable[[], Sequence[WantedCapture]] = tuple,
         policy: BudgetLimits | None = None,
     ) -> Due:
         """Return the captures that are due now.
@@ -61,16 +62,16 @@ class DueCaptures:
             now: Current time.
             rules: The schedule.
             subjects: Its targets that run now.
-            sample: Returns what triggers read of a target, by its key.
+            readings: Returns the readings of a target, by its key.
             made: Captures of the schedule.
-            others: Captures of the other schedules of the namespace.
+            others: Returns the captures of the other schedules of the namespace.
             policy: The administrator's limits; None does not limit.
         """
         due = Due()
-        for wanted in self._wanted(rules, subjects, made=made, sample=sample, now=now):
+        for wanted in self._wanted(rules, subjects, made=made, readings=readings, now=now):
             own = [*made, *due.admitted]
             refusal = budget_refusal(
-                rules, wanted, own, policy=policy or BudgetLimits(), of_namespace=[*others, *own], now=now
+                rules, wanted, own, policy=policy or BudgetLimits(), of_namespace=[*others(), *own], now=now
             )
             if refusal is None:
                 due.admitted.append(wanted)
@@ -86,8 +87,7 @@ class DueCaptures:
             subjects: Keys of the targets that run now.
             now: Current time.
         """
-        for key in self.monitors.keys() - set(subjects):
-            del self.monitors[key]
+        self.monitor.forget(subjects)
         self.refused_slots = {each for each in self.refused_slots if now - each[1] <= _OLD_SLOT_S}
         self.refused_triggers = {key: time for key, time in self.refused_triggers.items() if abs(now - time) <= RETRY_S}
 
@@ -97,7 +97,7 @@ class DueCaptures:
         subjects: Sequence[CaptureSubject],
         *,
         made: Sequence[WantedCapture],
-        sample: Callable[[str], TriggerSample],
+        readings: Callable[[str], RunReadings],
         now: float,
     ) -> Iterable[WantedCapture]:
         """Return the captures of slots and triggers.
@@ -111,8 +111,8 @@ class DueCaptures:
                 if each.firing is not None:
                     fired.setdefault(each.target, []).append(each.firing)
             for subject in subjects:
-                monitor = self.monitors.setdefault(subject.key, TriggerMonitor())
-                firings = monitor.observe(sample(subject.key), rules.triggers, fired.get(subject.key, ()), now)
+                key = subject.key
+                firings = self.monitor.firing(key, readings(key), rules.triggers, fired.get(key, ()), now)
                 for firing, message in firings:
                     if now - self.refused_triggers.get((subject.key, firing.type), -RETRY_S) >= RETRY_S:
                         wanted.setdefault(subject.key, wanted_by_trigger(rules, subject.key, firing, message))

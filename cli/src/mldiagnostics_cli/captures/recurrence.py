@@ -10,10 +10,10 @@ from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.formats import format_time
 from mldiagnostics_api.schedules.budget import BudgetLimits
 from mldiagnostics_api.schedules.decision import CaptureSubject, ScheduleRules, WantedCapture
+from mldiagnostics_api.schedules.run_readings import RunReadings
 from mldiagnostics_api.schedules.slots import next_start
 from mldiagnostics_api.schedules.template import INTERVAL_S, captures_per_run
 from mldiagnostics_api.schedules.timing import Every
-from mldiagnostics_api.schedules.trigger_sample import TriggerSample
 
 from mldiagnostics_cli.schedules.manifest import ScheduleArguments, rules
 
@@ -75,7 +75,7 @@ class Recurrence:
         made: Sequence[WantedCapture],
         now: float,
         *,
-        sample: TriggerSample | None = None,
+        readings: RunReadings | None = None,
         started: float = 0.0,
     ) -> Due:
         """Return the capture to make now, or that its budget is used.
@@ -84,11 +84,11 @@ class Recurrence:
             memory: Kept between calls.
             made: Captures of the last hours.
             now: Unix time.
-            sample: The run now; None without triggers.
+            readings: The run now; None without triggers.
             started: When the run started: slots before it are not its own.
         """
         subject = CaptureSubject(key=_TARGET, started=started)
-        return memory.at(now, self.rules, [subject], sample=lambda _: sample or TriggerSample(), made=made)
+        return memory.at(now, self.rules, [subject], readings=lambda _: readings or RunReadings(), made=made)
 
     def pause_s(self, now: float, longest_s: float) -> float:
         """Return the time until the next slot, if it comes soon."""

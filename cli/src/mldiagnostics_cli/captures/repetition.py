@@ -14,6 +14,7 @@ from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 from mldiagnostics.layout import capture_record_key
 from mldiagnostics.store import open_store
 from mldiagnostics_api.schedules.due import DueCaptures
+from mldiagnostics_api.schedules.run_readings import RunReadings
 
 from mldiagnostics_cli.captures.ending import CaptureEnd
 from mldiagnostics_cli.captures.recurrence_record import RecurrenceRecord
@@ -81,6 +82,7 @@ async def repeat(
         ConfigurationError: The capture is not valid, so that it would fail each time.
     """
     stop, memory, end, problem = asyncio.Event(), DueCaptures(), CaptureEnd(exit_code=0), ""
+    readings = RunReadings()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, interruption.request)
@@ -97,7 +99,9 @@ async def repeat(
                 note(f"Waiting for the run. {run.problem}")
             problem = run.problem
             if not problem:
-                due = recurrence.due(memory, record.made, now, sample=run.sample, started=run.started)
+                if run.sample is not None:
+                    readings.observe(run.sample, now)
+                due = recurrence.due(memory, record.made, now, readings=readings, started=run.started)
                 for wanted, refusal in due.refused:
                     note(f"{wanted.message}; not captured: {refusal.message}")
                 for wanted in due.admitted:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from mldiagnostics_api.names import SCHEDULE_LABEL, MLRunPhase
-from mldiagnostics_api.reports.reported_run import RunKey
 from mldiagnostics_api.resources import CONNECTIONS, RUNS, SCHEDULES, Resource
 from mldiagnostics_kube.cache.informer import Backoff, Informer, NoInformerMetrics, Selection, SyncState
 from mldiagnostics_kube.client.apiserver import ClusterError, path_to
@@ -19,23 +19,21 @@ from mldiagnostics_kube.process.clock import Clock, utc_now
 from mldiagnostics_operator.schedules.artifacts import SessionArtifacts
 from mldiagnostics_operator.schedules.projected_store import ProjectedStore
 from mldiagnostics_operator.schedules.projections import (
-    ActiveRun,
     AutomaticCapture,
     StoredSchedule,
     active_run,
     automatic_capture,
-    current_sample,
     stored_schedule,
 )
+from mldiagnostics_operator.schedules.readings import NamespaceReadings
 from mldiagnostics_operator.schedules.schedule_step import limits_of
 from mldiagnostics_operator.schedules.schedule_work import ScheduleWork
 from mldiagnostics_operator.schedules.writer import ScheduleChanged, ScheduleWriter
 from mldiagnostics_operator.supervision import keep_running
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from mldiagnostics_api.schedules.trigger_sample import TriggerSample
     from mldiagnostics_api.v1alpha1.schedule import ScheduledCapture
     from mldiagnostics_kube.client.api_client import ApiClient
 
@@ -48,6 +46,8 @@ _log: Final = logging.getLogger(__name__)
 
 LOOK_S: Final = 5.0
 """Pause between two looks at all schedules."""
+LOOK_SHARE: Final = 10.0
+"""A look at a namespace is followed by a pause of so many times its duration: many schedules slow only themselves."""
 NAMESPACES: Final = 8
 """Namespaces whose schedules are worked on at the same time."""
 _RESTART_S: Final = 10.0
@@ -87,10 +87,11 @@ class ScheduleController:
         self._runs = ProjectedStore(active_run)
         self._captures = ProjectedStore(automatic_capture)
         self._works: dict[str, ScheduleWork] = {}
+        self._readings: dict[str, NamespaceReadings] = {}
+        self._next_look: dict[str, float] = {}
+        self._looking: dict[str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(NAMESPACES)
         self._accepting = True
-        self._idle = asyncio.Event()
-        self._idle.set()
 
     def stop_accepting(self) -> None:
         """Begin no other look: the next leader does it."""
@@ -98,7 +99,8 @@ class ScheduleController:
 
     async def drain(self) -> None:
         """Return when no write is in progress."""
-        await self._idle.wait()
+        while self._looking:
+            await asyncio.wait(self._looking.values())
 
     async def run(self) -> None:
         """Make captures until cancelled; a failure does not end the leadership."""
@@ -118,7 +120,7 @@ class ScheduleController:
             while True:
                 states = [*_states(schedules), *_states(runs), *_states(captures)]
                 if self._accepting and all(state in _READY for state in states):
-                    await self._look()
+                    self._look(group)
                 await asyncio.sleep(self._look_s)
 
     def _follow(
@@ -146,16 +148,23 @@ class ScheduleController:
             group.create_task(informer.run())
         return informers
 
-    async def _look(self) -> None:
-        """Look at every schedule once; the namespaces do not wait for each other."""
-        self._idle.clear()
-        try:
-            await asyncio.gather(*(self._look_at(namespace) for namespace in self._schedules.namespaces))
-            uids = {each.body.metadata.uid for ns in self._schedules.namespaces for each in self._schedules.of(ns)}
-            for uid in self._works.keys() - uids:
-                del self._works[uid]
-        finally:
-            self._idle.set()
+    def _look(self, group: asyncio.TaskGroup) -> None:
+        """Begin a look at each namespace that is due; they do not wait for each other."""
+        now, namespaces = asyncio.get_running_loop().time(), self._schedules.namespaces
+        for namespace in namespaces:
+            if namespace not in self._looking and now >= self._next_look.get(namespace, 0.0):
+                task = self._looking[namespace] = group.create_task(self._look_at(namespace))
+                task.add_done_callback(partial(self._end_look, namespace, now))
+        uids = {each.body.metadata.uid for namespace in namespaces for each in self._schedules.of(namespace)}
+        self._works = {uid: work for uid, work in self._works.items() if uid in uids}
+        for kept in (self._readings, self._next_look):
+            for namespace in kept.keys() - set(namespaces):
+                del kept[namespace]
+
+    def _end_look(self, namespace: str, began: float, _: asyncio.Task[None]) -> None:
+        del self._looking[namespace]
+        ended = asyncio.get_running_loop().time()
+        self._next_look[namespace] = ended + LOOK_SHARE * (ended - began)
 
     async def _look_at(self, namespace: str) -> None:
         async with self._slots:
@@ -164,13 +173,24 @@ class ScheduleController:
             captures: dict[str, list[AutomaticCapture]] = {}
             for capture in self._captures.of(namespace):
                 captures.setdefault(capture.schedule, []).append(capture)
+            runs, now = self._runs.of(namespace), self._clock().timestamp()
+            of_namespace = self._readings.setdefault(namespace, NamespaceReadings(namespace, self._exchange))
+            of_namespace.keep_only(runs)
+            readings = of_namespace.at(now)
             for number, stored in enumerate(schedules):
                 if not self._accepting:
                     return
                 uid = stored.body.metadata.uid
-                others = [each for other in current if other != uid for each in _entries(current[other])]
                 try:
-                    current[uid] = await self._step(stored, number, captures.get(uid, []), others)
+                    current[uid] = await self._work_of(uid).step(
+                        stored,
+                        runs=runs,
+                        readings=readings,
+                        captures=captures.get(uid, []),
+                        others=partial(_entries, current, uid),
+                        is_admitted=number < self._most,
+                        now=self._clock().timestamp(),
+                    )
                 except ScheduleChanged:
                     continue  # the informer delivers the other version
                 except ClusterError as error:
@@ -180,35 +200,11 @@ class ScheduleController:
                     )
                 await asyncio.sleep(0)
 
-    async def _step(
-        self,
-        stored: StoredSchedule,
-        number: int,
-        captures: list[AutomaticCapture],
-        others: list[ScheduledCapture],
-    ) -> StoredSchedule:
-        meta = stored.body.metadata
-        work = self._works.setdefault(
-            meta.uid,
-            ScheduleWork(self._writer, self._artifacts, self._limits, self._telemetry.automatic_capture),
-        )
-        return await work.step(
-            stored,
-            runs=self._runs.of(meta.namespace),
-            sample=self._sampler(meta.namespace),
-            captures=captures,
-            others=others,
-            is_admitted=number < self._most,
-            now=self._clock().timestamp(),
-        )
-
-    def _sampler(self, namespace: str) -> Callable[[ActiveRun], TriggerSample]:
-        reports = self._exchange.reports
-
-        def sample(run: ActiveRun) -> TriggerSample:
-            return current_sample(run, reports.view(RunKey(namespace, run.run_id)) if reports else None)
-
-        return sample
+    def _work_of(self, uid: str) -> ScheduleWork:
+        if uid not in self._works:
+            counted = self._telemetry.automatic_capture
+            self._works[uid] = ScheduleWork(self._writer, self._artifacts, self._limits, counted)
+        return self._works[uid]
 
 
 def _states(informers: Sequence[Informer[ProjectedStore[T]]]) -> list[SyncState]:
@@ -220,5 +216,7 @@ def _age(stored: StoredSchedule) -> tuple[Any, str]:
     return (created is not None and created.timestamp()) or 0.0, stored.body.metadata.name
 
 
-def _entries(stored: StoredSchedule) -> list[ScheduledCapture]:
-    return list((stored.body.status and stored.body.status.captures) or ())
+def _entries(schedules: Mapping[str, StoredSchedule], uid: str) -> list[ScheduledCapture]:
+    """Return the records of all schedules but one."""
+    others = (each.body.status for other, each in schedules.items() if other != uid)
+    return [capture for status in others if status is not None for capture in status.captures or ()]

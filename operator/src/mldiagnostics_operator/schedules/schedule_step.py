@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from mldiagnostics_api.captures.policy import Policy
-    from mldiagnostics_api.schedules.trigger_sample import TriggerSample
+    from mldiagnostics_api.schedules.run_readings import RunReadings
     from mldiagnostics_api.v1alpha1.schedule import (
         MLDiagnosticsSchedule,
         ScheduledCapture,
@@ -82,9 +82,9 @@ def advance(
     memory: ScheduleMemory,
     *,
     runs: Iterable[ActiveRun],
-    sample: Callable[[ActiveRun], TriggerSample],
+    readings: Callable[[ActiveRun], RunReadings],
     captures: Collection[AutomaticCapture],
-    others: Sequence[ScheduledCapture],
+    others: Callable[[], Sequence[ScheduledCapture]],
     policy: BudgetLimits,
     is_admitted: bool,
     now: float,
@@ -95,9 +95,9 @@ def advance(
         schedule: The object as read last.
         memory: Kept between calls.
         runs: Active runs of the namespace.
-        sample: Returns what triggers read of a run.
+        readings: Returns the readings of a run.
         captures: Captures that the schedule made and that exist.
-        others: Records of the other schedules of the namespace.
+        others: Returns the records of the other schedules of the namespace.
         policy: The administrator's limits.
         is_admitted: Whether the namespace may have so many schedules.
         now: Current time.
@@ -115,9 +115,9 @@ def advance(
             now,
             memory.rules,
             [CaptureSubject(key=run.name, started=run.started) for run in subjects.values()],
-            sample=lambda name: sample(subjects[name]),
+            readings=lambda name: readings(subjects[name]),
             made=[wanted_of(each) for each in entries],
-            others=[wanted_of(each) for each in others],
+            others=lambda: [wanted_of(each) for each in others()],
             policy=policy,
         )
         for wanted, refusal in due.refused:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics_api.schedules.budget import BudgetLimits
     from mldiagnostics_api.schedules.history import PastCapture
-    from mldiagnostics_api.schedules.trigger_sample import TriggerSample
+    from mldiagnostics_api.schedules.run_readings import RunReadings
     from mldiagnostics_api.v1alpha1.schedule import ScheduledCapture, ScheduleStatus
 
     from mldiagnostics_operator.schedules.artifacts import SessionArtifacts
@@ -59,9 +59,9 @@ class ScheduleWork:
         stored: StoredSchedule,
         *,
         runs: Collection[ActiveRun],
-        sample: Callable[[ActiveRun], TriggerSample],
+        readings: Callable[[ActiveRun], RunReadings],
         captures: Collection[AutomaticCapture],
-        others: Sequence[ScheduledCapture],
+        others: Callable[[], Sequence[ScheduledCapture]],
         is_admitted: bool,
         now: float,
     ) -> StoredSchedule:
@@ -77,7 +77,7 @@ class ScheduleWork:
             stored.body,
             self._memory,
             runs=runs,
-            sample=sample,
+            readings=readings,
             captures=captures,
             others=others,
             policy=self._policy,
