@@ -211,6 +211,7 @@ def test_a_schedule_captures_a_jobset_that_starts_after_it(kubectl: Kubectl, slo
     assert (status["captures"][0]["bytes"], status["runs"]) == (status["bytesLastDay"], 1)
 
 
+@pytest.mark.timeout(SLOWDOWN_DEADLINE_S + DEADLINE_S)
 def test_a_training_that_gets_slower_is_captured_and_the_slow_pod_is_named(
     kubectl: Kubectl, slowdown: Slowdown
 ) -> None:

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 from cluster.envtest import ApiServer, apiserver
-from mldiagnostics_api.names import RUN_LABEL
+from mldiagnostics_api.names import AUTHOR_ANNOTATION, RUN_LABEL
 from mldiagnostics_api.publication import PUBLICATION_NAME, PUBLICATION_NAMESPACE
 from mldiagnostics_api.runs.names import run_label
+from mldiagnostics_api.schedules.author import Author
 from mldiagnostics_api.workloads.kinds import SELECTABLE_KINDS, WORKLOADS, workload_of
 from mldiagnostics_kube.client.apiserver import path_to
 from permission_scene import Permission, kubeconfig, permissions, refused, used
@@ -196,7 +197,13 @@ def make_captured(requests: Requests) -> str:
 def make_a_planned_capture(requests: Requests) -> None:
     """Make a schedule whose record has a capture without an object, as a leader leaves it that ends in the slot."""
     kind = {"apiVersion": "diagon.gke.io/v1alpha1", "kind": "MLDiagnosticsSchedule"}
-    body = kind | {"metadata": {"name": "daily"}, "spec": {"schedule": {"every": "1d"}}}
+    me = requests("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {}).body["status"]["userInfo"]
+    author = Author.of_request(me)
+    assert author is not None
+    body = kind | {
+        "metadata": {"name": "daily", "annotations": {AUTHOR_ANNOTATION: author.text}},
+        "spec": {"schedule": {"every": "1d"}},
+    }
     assert requests("POST", SCHEDULES, body).status == 201
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     planned = {"name": "daily-1", "run": "held", "time": now, "slotTime": now, "state": "Planned"}

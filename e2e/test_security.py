@@ -215,7 +215,7 @@ def test_property_admission_and_operator_agree(requests: Requests, trigger: dict
     assert (answer.status == 201) == accepted, (answer.message, verdict)
 
 
-@pytest.mark.parametrize("objects", ["captures", "runs"])
+@pytest.mark.parametrize("objects", ["captures", "runs", "schedules"])
 def test_the_policy_has_no_type_errors(requests: Requests, objects: str) -> None:
     path = f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{OPERATOR.name}-{objects}"
 
@@ -270,6 +270,7 @@ EVERYWHERE = {
     ("diagon.gke.io", "mldiagnosticsconnections/status"): {"patch"},
     ("diagon.gke.io", "mldiagnosticsschedules"): {"list", "watch"},
     ("diagon.gke.io", "mldiagnosticsschedules/status"): {"patch"},
+    ("authorization.k8s.io", "localsubjectaccessreviews"): {"create"},
     ("", "events"): {"create", "list"},
     ("", "nodes"): {"get"},
     ("", "pods"): {"get", "list", "watch"},

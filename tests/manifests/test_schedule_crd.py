@@ -11,6 +11,7 @@ import yaml
 from cluster.paths import REPOSITORY
 from cluster.tools import tool
 from mldiagnostics_api.manifests.definition import definition_of
+from mldiagnostics_api.names import AUTHOR_ANNOTATION
 from mldiagnostics_api.resources import CONNECTIONS, SCHEDULES
 from mldiagnostics_api.schedules.template import rules_of
 from mldiagnostics_api.v1alpha1.schedule import MAX_CAPTURES, ScheduleStatus, read_schedule
@@ -166,15 +167,7 @@ def test_kubectl_shows_columns_and_explains(api: Requests, api_server: ApiServer
 
 @pytest.mark.apiserver
 def test_a_schedule_needs_the_permission_to_capture_and_an_allowed_place(api: Requests, namespace: str) -> None:
-    values = {"watch.namespaces": [namespace], "policy.strictTenancy": True, "policy.maxDurationSeconds": 60}
-    for item in rendered(OPERATOR, values):
-        if item["kind"].startswith("ValidatingAdmissionPolicy") and item["metadata"]["name"].endswith("-schedules"):
-            item["metadata"]["name"] = f"mlds-{namespace}"
-            plural = "policies"
-            if item["kind"].endswith("Binding"):
-                item["spec"]["policyName"], plural = f"mlds-{namespace}", "policybindings"
-            made = api("POST", f"/apis/admissionregistration.k8s.io/v1/validatingadmission{plural}", item)
-            assert made.status == 201, made.message
+    _install_policy(api, namespace, {"policy.strictTenancy": True, "policy.maxDurationSeconds": 60})
     _grant(api, namespace, "author", ["mldiagnosticsschedules"])
     _grant(api, namespace, "capturer", ["mldiagnosticsschedules", "mldiagnosticsconnections"])
     good = schedule(schedule={"every": "1h"}, capture={"durationSeconds": 60})
@@ -190,6 +183,44 @@ def test_a_schedule_needs_the_permission_to_capture_and_an_allowed_place(api: Re
     assert label.status == 200
     change = api.merge_patch(f"{path_in(namespace)}/s", {"spec": {"suspend": True}}, user="author")
     assert change.status == 403
+
+
+@pytest.mark.apiserver
+def test_nobody_makes_somebody_else_the_author(api: Requests, namespace: str) -> None:
+    """The webhook notes the author; the policy holds if it is away, too."""
+    _install_policy(api, namespace, {})
+    for user in ("ana", "ben"):
+        _grant(api, namespace, user, ["mldiagnosticsschedules", "mldiagnosticsconnections"])
+    path, every = path_in(namespace), {"schedule": {"every": "1h"}}
+    notes = {user: {AUTHOR_ANNOTATION: f"{user}\nsystem:authenticated"} for user in ("ana", "ben")}
+    of = {user: {"metadata": {"annotations": note}} for user, note in notes.items()}
+
+    def by(user: str) -> Object:
+        body = schedule(**every)
+        return {**body, "metadata": body["metadata"] | of[user]["metadata"]}
+
+    until(lambda: "another user" in _message(api, f"{path}?dryRun=All", by("ben"), "ana"), "the policy is in force")
+    assert api("POST", f"{path}?dryRun=All", schedule(**every), user="ana").status == 201
+    assert api("POST", path, by("ana"), user="ana").status == 201
+    one = f"{path}/s"
+    other_spec = {"spec": {"suspend": True}}
+    assert api.merge_patch(one, other_spec, user="ben").status == 403
+    assert api.merge_patch(one, {"metadata": {"annotations": {AUTHOR_ANNOTATION: None}}}, user="ben").status == 403
+    assert api.merge_patch(one, {"metadata": {"annotations": {"a": "b"}}}, user="ben").status == 200
+    assert api.merge_patch(one, other_spec | of["ben"], user="ben").status == 200
+    assert api.merge_patch(one, of["ana"], user="ben").status == 403
+
+
+def _install_policy(api: Requests, namespace: str, values: Object) -> None:
+    """Install the admission policy of schedules for one namespace."""
+    for item in rendered(OPERATOR, {"watch.namespaces": [namespace]} | values):
+        if item["kind"].startswith("ValidatingAdmissionPolicy") and item["metadata"]["name"].endswith("-schedules"):
+            item["metadata"]["name"] = f"mlds-{namespace}"
+            plural = "policies"
+            if item["kind"].endswith("Binding"):
+                item["spec"]["policyName"], plural = f"mlds-{namespace}", "policybindings"
+            made = api("POST", f"/apis/admissionregistration.k8s.io/v1/validatingadmission{plural}", item)
+            assert made.status == 201, made.message
 
 
 def _message(api: Requests, path: str, body: Object, user: str) -> str:

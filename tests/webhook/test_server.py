@@ -12,6 +12,7 @@ import pytest
 from cluster.certificates import make_certificates
 from hypothesis import given
 from hypothesis import strategies as st
+from mldiagnostics_api.manifests.registration import AUTHOR_PATH
 from mldiagnostics_webhook.limits import MAX_BODY_BYTES
 from mldiagnostics_webhook.review_handler import LabelSource, ReviewResponse
 from mldiagnostics_webhook.server import ReviewServer, target
@@ -100,6 +101,15 @@ async def test_each_label_has_a_path(client: aiohttp.ClientSession) -> None:
         async with client.get(it.url("/mutate/workload")) as answer:
             assert answer.status == 405
         assert it.value("review_duration_seconds_count") == 2
+
+
+async def test_schedules_have_a_path_of_their_own(client: aiohttp.ClientSession) -> None:
+    review = encoded(review_of({"metadata": {"name": "nightly"}, "spec": {}}))
+    async with served() as it:
+        status, reply = await post(client, it.url(AUTHOR_PATH), review)
+        assert (status, reply["response"]["allowed"], reply["response"]["patchType"]) == (200, True, "JSONPatch")
+        async with client.get(it.url(AUTHOR_PATH)) as answer:
+            assert answer.status == 405
 
 
 async def test_lookups_end_before_the_timeout_of_the_call(client: aiohttp.ClientSession) -> None:

@@ -5,6 +5,8 @@
 # Schedules create captures, and delete those that leave their history.
 - {apiGroups: [diagon.gke.io], resources: [mldiagnosticsschedules], verbs: [list, watch]}
 - {apiGroups: [diagon.gke.io], resources: [mldiagnosticsschedules/status], verbs: [patch]}
+# The author of a schedule must still have the right to make captures.
+- {apiGroups: [authorization.k8s.io], resources: [localsubjectaccessreviews], verbs: [create]}
 # A capture may name a run. `patch` sets the finalizer of runs whose files are deleted with them.
 - {apiGroups: [diagon.gke.io], resources: [mlruns], verbs: [get, list, watch, create, patch, delete]}
 - {apiGroups: [diagon.gke.io], resources: [mlruns/status], verbs: [update]}

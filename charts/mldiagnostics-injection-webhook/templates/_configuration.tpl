@@ -20,7 +20,9 @@ namespace is excluded, so that the webhook never waits for itself; `default` is 
 {{- end }}
 {{- end }}
 {{- include "mldiag-injection.narrow" (list $entry.namespaceSelector $more.namespaceSelector) }}
+{{- if $entry.objectSelector }}
 {{- include "mldiag-injection.narrow" (list $entry.objectSelector $more.objectSelector) }}
+{{- end }}
 {{- end }}
 {{- toYaml $entries }}
 {{- end }}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mldiagnostics_api.captures.policy import Policy
 from mldiagnostics_api.formats import format_time
-from mldiagnostics_api.names import SCHEDULE_LABEL, TRIGGER_LABEL
+from mldiagnostics_api.names import AUTHOR_ANNOTATION, SCHEDULE_LABEL, TRIGGER_LABEL
 from mldiagnostics_api.resources import CONNECTIONS, RUNS, SCHEDULES
 from mldiagnostics_kube.client.apiserver import NotFound, path_to
 from mldiagnostics_operator.config import OperatorConfig
@@ -20,6 +20,7 @@ from mldiagnostics_operator.schedules.controller import ScheduleController
 from mldiagnostics_operator.storage import Storage
 from mldiagnostics_operator.telemetry import OperatorMetrics
 from support.cluster.definitions import install
+from support.cluster.grants import grant
 from support.cluster.operating import DEADLINE_S
 
 if TYPE_CHECKING:
@@ -329,6 +330,25 @@ async def test_a_schedule_that_makes_no_captures_says_why(stage: Stage, spec: Ob
         status = await stage.until(reason)
     assert reason(status) == expected
     assert "nextCaptureTime" not in status
+
+
+async def test_an_author_who_may_not_capture_any_more_stops_the_schedule(stage: Stage) -> None:
+    author = {"metadata": {"annotations": {AUTHOR_ANNOTATION: "ana\nresearch"}}}
+    made = await stage.schedule(schedule={"every": "10m"}, budget={"minimumIntervalSeconds": 0})
+    await stage.cluster.patch(f"{stage.schedules}/nightly", author)
+    await stage.run("run-a")
+    async with stage.leading():
+        stage.clock.pass_s(601)
+        status = await stage.until(lambda status: reason(status) == "AuthorNotAllowed")
+        assert [each["state"] for each in status["captures"]] == ["Refused"]
+        await stage.until_event("AuthorNotAllowed")
+        capture = {"apiGroups": ["diagon.gke.io"], "resources": ["mldiagnosticsconnections"], "verbs": ["create"]}
+        await grant(stage.cluster, stage.namespace, "research", capture, kind="Group")
+        stage.clock.pass_s(600)
+        status = await stage.until(lambda status: reason(status) == "Scheduled")
+    [capture] = await stage.made()
+    assert capture["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
+    assert [each["state"] for each in status["captures"]] == ["Refused", "Created"]
 
 
 async def test_a_full_storage_stops_captures_for_an_hour(stage: Stage) -> None:

@@ -43,8 +43,11 @@ class Unreadable:
     """Label of the metric."""
 
 
-def read(body: bytes) -> Review | OtherReview | Unreadable:
-    """Parse the body of a request; the last of duplicate keys counts."""
+def read_request(body: bytes) -> dict[str, Any] | Unreadable:
+    """Parse the body of a review; return its request, which has a uid.
+
+    The last of duplicate keys counts.
+    """
     values = sum(map(body.count, _VALUES)) if len(body) > MAX_VALUES else 0
     if values > MAX_VALUES:
         return Unreadable("", f"the body has {values} values; at most {MAX_VALUES} are parsed", "TooComplex")
@@ -58,6 +61,15 @@ def read(body: bytes) -> Review | OtherReview | Unreadable:
         return Unreadable("", "the body has no request with a uid")
     if (whole.get("apiVersion"), whole.get("kind")) != (API_VERSION, KIND):
         return Unreadable(uid, f"the body is not an {KIND} of {API_VERSION}")
+    return request
+
+
+def read(body: bytes) -> Review | OtherReview | Unreadable:
+    """Parse a review of a pod."""
+    request = read_request(body)
+    if isinstance(request, Unreadable):
+        return request
+    uid = request["uid"]
     if request.get("operation") != "CREATE" or request.get("resource") != _PODS or request.get("subResource"):
         return OtherReview(uid, ascii([request.get(key) for key in ("operation", "resource", "subResource")])[:200])
     namespace = request.get("namespace")

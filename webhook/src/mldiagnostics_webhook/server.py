@@ -10,9 +10,11 @@ from typing import Final, Protocol
 from urllib.parse import parse_qsl
 
 from aiohttp import web
+from mldiagnostics_api.manifests.registration import AUTHOR_PATH
 from mldiagnostics_kube.serving.bounded_server import BoundedServer, Bounds, Respond
 
 from mldiagnostics_webhook import limits
+from mldiagnostics_webhook.author_review import answer_author
 from mldiagnostics_webhook.review_handler import LabelSource, ReviewResponse
 from mldiagnostics_webhook.telemetry import WebhookMetrics
 
@@ -33,7 +35,8 @@ class ReviewPath:
     """Meaning of a request's path and query."""
 
     source: LabelSource | None
-    """None for an unknown path."""
+    """None for a path without pods."""
+    has_schedules: bool
     timeout_s: float
 
 
@@ -45,7 +48,7 @@ def target(raw: str) -> ReviewPath:
     timeout_s = _DEFAULT_TIMEOUT_S
     if _DURATION.fullmatch(text):
         timeout_s = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
-    return ReviewPath(_PATHS.get(path), timeout_s)
+    return ReviewPath(_PATHS.get(path), path == AUTHOR_PATH, timeout_s)
 
 
 class Reviewer(Protocol):
@@ -88,8 +91,12 @@ class ReviewServer:
 
     def _route(self, request: web.BaseRequest) -> Respond | web.Response:
         to = target(request.raw_path)
-        if to.source is None or request.method != "POST":
-            return web.Response(status=405 if to.source else 404)
+        if to.source is None and not to.has_schedules:
+            return web.Response(status=404)
+        if request.method != "POST":
+            return web.Response(status=405)
+        if to.source is None:
+            return self._review_author
         source, until_s = to.source, asyncio.get_running_loop().time() + to.timeout_s - _MARGIN_S
         return lambda body: self._review(source, body, until_s)
 
@@ -98,8 +105,15 @@ class ReviewServer:
         start_s = loop.time()
         answer = await self._answer(source, body, within_s=max(until_s - start_s, 0.0))
         self._telemetry.took(loop.time() - start_s)
-        return web.Response(status=answer.status, body=answer.body, headers=_JSON if answer.status == 200 else _TEXT)
+        return _response(answer)
+
+    async def _review_author(self, body: bytes) -> web.Response:
+        return _response(answer_author(body))
 
     def _rejected(self, reason: str) -> None:
         """Count a review that is rejected unread; its pod is created unchanged."""
         self._telemetry.reviewed(result="refused", reason=reason)
+
+
+def _response(answer: ReviewResponse) -> web.Response:
+    return web.Response(status=answer.status, body=answer.body, headers=_JSON if answer.status == 200 else _TEXT)

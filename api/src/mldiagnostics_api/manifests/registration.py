@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from mldiagnostics_api.names import EXEMPT_NAMESPACE_LABEL, GROUP, OPT_IN_LABEL
+from mldiagnostics_api.resources import SCHEDULES
 from mldiagnostics_api.workloads.kinds import LONE_POD, WORKLOADS, WorkloadKind
 from mldiagnostics_api.workloads.matching import EXCLUDED_NAMESPACES, EXCLUDED_PREFIX
 
@@ -10,6 +11,9 @@ NAMESPACE_PATH: Final = "/mutate/namespace"
 """Receives the pods of labelled namespaces."""
 WORKLOAD_PATH: Final = "/mutate/workload"
 """Receives the pods of all other namespaces, because pods do not have their workload's label."""
+
+AUTHOR_PATH: Final = "/mutate/author"
+"""Receives schedules whose author is noted."""
 
 TIMEOUT_S: Final = 3
 
@@ -25,6 +29,7 @@ def webhooks() -> list[dict[str, Any]]:
     return [
         _entry("namespace", NAMESPACE_PATH, {"key": OPT_IN_LABEL, "operator": "In", "values": ["true"]}),
         _entry("workload", WORKLOAD_PATH, {"key": OPT_IN_LABEL, "operator": "NotIn", "values": ["true"]}),
+        _author_entry(),
     ]
 
 
@@ -37,12 +42,33 @@ def rules() -> list[dict[str, Any]]:
     return [{"apiGroups": [group], "resources": kinds, "verbs": verbs} for group, kinds in by_group.items()]
 
 
-def _entry(label_of: str, path: str, selector: dict[str, Any]) -> dict[str, Any]:
-    excluded = {
-        "key": "kubernetes.io/metadata.name",
-        "operator": "NotIn",
-        "values": sorted(EXCLUDED_NAMESPACES),
+def _author_entry() -> dict[str, Any]:
+    """Return the entry that notes the authors of schedules.
+
+    Without the webhook they are not noted: a schedule can be changed at any time.
+    """
+    return {
+        "name": f"author.{GROUP}",
+        "clientConfig": {"service": {"path": AUTHOR_PATH}},
+        "admissionReviewVersions": ["v1"],
+        "failurePolicy": "Ignore",
+        "matchPolicy": "Equivalent",
+        "sideEffects": "None",
+        "timeoutSeconds": TIMEOUT_S,
+        "rules": [
+            {
+                "apiGroups": [SCHEDULES.group],
+                "apiVersions": ["*"],
+                "resources": [SCHEDULES.plural],
+                "operations": ["CREATE", "UPDATE"],
+                "scope": "Namespaced",
+            }
+        ],
+        "namespaceSelector": {"matchExpressions": [_excluded()]},
     }
+
+
+def _entry(label_of: str, path: str, selector: dict[str, Any]) -> dict[str, Any]:
     exempt = {"key": EXEMPT_NAMESPACE_LABEL, "operator": "NotIn", "values": ["true"]}
     opted_out = {"key": OPT_IN_LABEL, "operator": "NotIn", "values": ["false"]}
     return {
@@ -63,13 +89,17 @@ def _entry(label_of: str, path: str, selector: dict[str, Any]) -> dict[str, Any]
                 "scope": "Namespaced",
             }
         ],
-        "namespaceSelector": {"matchExpressions": [selector, exempt, excluded]},
+        "namespaceSelector": {"matchExpressions": [selector, exempt, _excluded()]},
         "objectSelector": {"matchExpressions": [opted_out]},
         "matchConditions": [
             {"name": "not-of-the-platform", "expression": f"!request.namespace.startsWith('{EXCLUDED_PREFIX}')"},
             {"name": "may-be-of-a-run", "expression": f"{_owned()} || {_labelled()}"},
         ],
     }
+
+
+def _excluded() -> dict[str, Any]:
+    return {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": sorted(EXCLUDED_NAMESPACES)}
 
 
 def _owned() -> str:

@@ -284,7 +284,8 @@ class ScheduleStatus(Model):
         | None
     ) = None
     """Ready: the schedule is valid and makes captures; else the reason says why not: Suspended, InvalidSchedule,
-    NeverDue, TooManySchedules or CaptureRejected. BudgetAvailable: False while the newest capture was refused."""
+    NeverDue, TooManySchedules, CaptureRejected, AuthorNotAllowed or StorageFull. BudgetAvailable: False while the
+    newest capture was refused."""
     schedule: Annotated[str, Field(max_length=256)] | None = None
     """Times and triggers for people, for example `every 6h, StepTimeRise`."""
     runs: Count | None = None

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 from pydantic.alias_generators import to_camel
 
-from mldiagnostics_api.names import CAPTURE_REASON_ANNOTATION, RUN_ANNOTATION
+from mldiagnostics_api.names import AUTHOR_ANNOTATION, CAPTURE_REASON_ANNOTATION, RUN_ANNOTATION
 from mldiagnostics_api.workloads.kinds import SELECTABLE_KINDS
 
 T = TypeVar("T", bound=BaseModel)
@@ -127,7 +127,7 @@ class StatusCondition(Model):
 def _own_annotations(annotations: object) -> object:
     if not isinstance(annotations, Mapping):
         return annotations
-    kept = {key: value for key, value in annotations.items() if key == RUN_ANNOTATION}
+    kept = {key: value for key, value in annotations.items() if key in {RUN_ANNOTATION, AUTHOR_ANNOTATION}}
     # Its words are for people; that it is there says that a schedule made the capture.
     return kept | ({CAPTURE_REASON_ANNOTATION: ""} if CAPTURE_REASON_ANNOTATION in annotations else {})
 

@@ -53,8 +53,8 @@ class ScheduleMemory:
     """Why the times are not valid."""
     due: DueCaptures = field(default_factory=DueCaptures)
     """By the name of the run."""
-    rejected: str = ""
-    """Why the API server rejected the newest capture."""
+    rejected: Readiness | None = None
+    """Why the newest capture could not be created."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def advance(
         readiness = Readiness(readiness.reason, due_message(slot, runs=len(subjects)))
     status = next_status(
         schedule,
-        readiness=_rejected(memory) or readiness,
+        readiness=memory.rejected or readiness,
         summary=summary(schedule),
         entries=[*entries, *map(entry_of, due.admitted)],
         refusals=refusals,
@@ -146,7 +146,12 @@ def _prepare(schedule: MLDiagnosticsSchedule, memory: ScheduleMemory, is_admitte
     The search for a slot may take a tenth of a second.
     """
     if memory.generation != schedule.metadata.generation or (memory.rules is None and memory.problem is None):
-        memory.generation, memory.rules, memory.problem, memory.rejected = schedule.metadata.generation, None, None, ""
+        memory.generation, memory.rules, memory.problem, memory.rejected = (
+            schedule.metadata.generation,
+            None,
+            None,
+            None,
+        )
         try:
             memory.rules = rules_of(schedule)
         except ValueError as error:
@@ -184,10 +189,6 @@ def _storage_full(since: float) -> Readiness:
         f"the storage was full at {moment}; free space there, or keep fewer captures; it is tried again after an hour"
     )
     return Readiness(ScheduleReason.STORAGE_FULL, message)
-
-
-def _rejected(memory: ScheduleMemory) -> Readiness | None:
-    return Readiness(ScheduleReason.CAPTURE_REJECTED, memory.rejected) if memory.rejected else None
 
 
 def _finished(entry: ScheduledCapture, ended: Mapping[str, AutomaticCapture]) -> ScheduledCapture:

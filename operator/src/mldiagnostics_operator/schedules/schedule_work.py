@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.errors import StoreError, StoreUnreachable
-from mldiagnostics_api.schedules.record import wanted_of
+from mldiagnostics_api.names import AUTHOR_ANNOTATION, ScheduleReason
+from mldiagnostics_api.schedules.author import Author
+from mldiagnostics_api.schedules.record import Readiness, wanted_of
 from mldiagnostics_api.schedules.slots import LATEST_S
 from mldiagnostics_api.schedules.template import capture_body
 
@@ -128,6 +130,7 @@ class ScheduleWork:
 
     async def _create(self, stored: StoredSchedule, status: ScheduleStatus, now: float) -> StoredSchedule:
         """Create the objects of planned captures, those of an earlier leader included."""
+        refusal = await self._refusal_of_author(stored)
         results: dict[str, str] = {}
         for entry in status.captures or ():
             if entry.state != "Planned":
@@ -135,17 +138,37 @@ class ScheduleWork:
             if abs(now - entry.time.timestamp()) > LATEST_S:
                 results[entry.name] = "the moment has passed"
                 continue
+            if refusal is not None:
+                results[entry.name] = refusal.message
+                await self._note(stored, entry, refusal)
+                continue
             body = capture_body(stored.body, wanted_of(entry))
-            results[entry.name] = await self._writer.create(stored.body.metadata.namespace, body)
-            await self._note(stored, entry, results[entry.name])
+            results[entry.name] = rejection = await self._writer.create(stored.body.metadata.namespace, body)
+            message = f"spec.capture: {rejection}; change it, or ask the administrator"
+            await self._note(stored, entry, Readiness(ScheduleReason.CAPTURE_REJECTED, message) if rejection else None)
         states = [_created(each, results) for each in status.captures or ()]
         return await self._writer.write(stored, status.model_copy(update={"captures": states}))
 
-    async def _note(self, stored: StoredSchedule, entry: ScheduledCapture, rejection: str) -> None:
-        self._memory.rejected = rejection and f"spec.capture: {rejection}; change it, or ask the administrator"
+    async def _refusal_of_author(self, stored: StoredSchedule) -> Readiness | None:
+        """Return why no capture may be created.
+
+        None without an author, or if they still have the right to.
+        """
+        meta = stored.body.metadata
+        author = Author.parse(meta.annotations.get(AUTHOR_ANNOTATION, ""))
+        if author is None or await self._writer.may_capture(meta.namespace, author):
+            return None
+        message = (
+            f"{author.name}, who wrote spec, may not create captures in namespace '{meta.namespace}' any more; give "
+            "them the right again, or let somebody who has it change spec"
+        )
+        return Readiness(ScheduleReason.AUTHOR_NOT_ALLOWED, message)
+
+    async def _note(self, stored: StoredSchedule, entry: ScheduledCapture, rejection: Readiness | None) -> None:
+        self._memory.rejected = rejection
         self._counted("rejected" if rejection else "created", str(entry.trigger or "Slot"))
         if rejection:
-            await self._writer.announce(stored.body, "CaptureRejected", self._memory.rejected, warning=True)
+            await self._writer.announce(stored.body, str(rejection.reason), rejection.message, warning=True)
         else:
             message = f"capture {entry.name} of run {entry.run}: {entry.message}"
             await self._writer.announce(stored.body, "CaptureCreated", message)

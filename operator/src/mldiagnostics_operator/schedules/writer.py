@@ -12,6 +12,7 @@ from mldiagnostics_operator.announcements import Announcement, announce
 from mldiagnostics_operator.schedules.projections import StoredSchedule, stored_schedule
 
 if TYPE_CHECKING:
+    from mldiagnostics_api.schedules.author import Author
     from mldiagnostics_api.schedules.history import PastCapture
     from mldiagnostics_api.v1alpha1.schedule import MLDiagnosticsSchedule, ScheduleStatus
     from mldiagnostics_kube.client.api_client import ApiClient
@@ -83,6 +84,23 @@ class ScheduleWriter:
         except RequestRejected as rejection:
             return rejection.cause
         return ""
+
+    async def may_capture(self, namespace: str, author: Author) -> bool:
+        """Return whether a user may create captures; True if this account may not ask.
+
+        Raises:
+            ClusterError: The request failed, and may succeed later.
+        """
+        path = path_to("authorization.k8s.io", "v1", "localsubjectaccessreviews", namespace=namespace)
+        try:
+            answer = await self._cluster.create(path, author.access_review(namespace))
+        except RequestRejected as rejection:
+            _log.warning(
+                "The rights of the author of a schedule in %(namespace)s cannot be read: %(error)s",
+                {"namespace": namespace, "error": rejection},
+            )
+            return True
+        return bool((answer.get("status") or {}).get("allowed"))
 
     async def delete(self, namespace: str, capture: PastCapture) -> None:
         """Delete a capture that leaves the history; if that fails it is tried again later."""
