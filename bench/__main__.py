@@ -26,6 +26,7 @@ BENCHES = {
     "pulses": "pulses",
     "reporting": "sdk_reporting",
     "runs": "runs_read",
+    "schedules": "schedules",
     "sdk": "sdk_records",
     "store": "store_requests",
     "trace": "trace_export",

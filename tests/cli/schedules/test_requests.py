@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -70,6 +71,8 @@ async def test_a_schedule_is_created_listed_suspended_and_deleted(
     for part in ("every 6h, StepTimeRise, Hanging", "captures: 1, 2.0 KiB", "nightly-1", "Refused 3 by CapturesPerRun"):
         assert part in shown
     assert mldiag.lines("schedules", "list")[1].split()[:2] == ["nightly", "every"]
+    pressed = {"_MLDIAG_COMPLETE": "bash_complete", "COMP_WORDS": "mldiag schedules suspend ni", "COMP_CWORD": "3"}
+    assert replace(mldiag, env=mldiag.env | pressed).run().out == "plain,nightly\n"
     assert mldiag.document("schedules", "suspend", "nightly")[0]["spec"]["suspend"] is True
     assert mldiag.document("schedules", "resume", "nightly")[0]["spec"]["suspend"] is False
     assert mldiag.lines("schedules", "delete", "nightly", "-o", "name") == ["nightly"]

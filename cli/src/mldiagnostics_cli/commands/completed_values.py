@@ -1,4 +1,4 @@
-"""Values that a shell completes: runs, groups, metrics and sessions of the place that the options name.
+"""Values that a shell completes: runs, groups, metrics, sessions and schedules of the place that the options name.
 
 A completion prints nothing but its values: a place that is missing, rejects the user or is slow has none.
 """
@@ -29,6 +29,7 @@ __all__ = [
     "complete_groups",
     "complete_metrics",
     "complete_runs",
+    "complete_schedules",
     "complete_sessions",
     "complete_sources",
     "complete_triggers",
@@ -69,6 +70,18 @@ def complete_metrics(context: click.Context, _parameter: click.Parameter, incomp
     return _matching(_from_source(context, metrics), incomplete)
 
 
+def complete_schedules(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the schedules of the namespace."""
+
+    def schedules() -> Iterator[tuple[str, str]]:
+        from mldiagnostics_cli.schedules.requests import list_all
+
+        for each in list_all(chosen_cluster(context.params))[0]:
+            yield each["metadata"]["name"], (each.get("status") or {}).get("schedule") or ""
+
+    return _matching(_in_time(schedules), incomplete)
+
+
 def complete_triggers(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the kinds of triggers."""
     from mldiagnostics_api.schedules.triggers import TriggerType
@@ -105,14 +118,23 @@ def _run_values(rows: Sequence[RunRow], incomplete: str) -> Iterator[tuple[str, 
 
 
 def _from_source(context: click.Context, values_of: Callable[[RunSource], Iterable[tuple[str, str]]]) -> dict[str, str]:
+
+    def values() -> Iterator[tuple[str, str]]:
+        from mldiagnostics_cli.runs.opening import open_source
+
+        with open_source(_choice(context)) as source:
+            yield from values_of(source)
+
+    return _in_time(values)
+
+
+def _in_time(values: Callable[[], Iterable[tuple[str, str]]]) -> dict[str, str]:
     """Return values with their descriptions; none after an error or the time limit."""
     found: dict[str, str] = {}
 
     def read() -> None:
-        from mldiagnostics_cli.runs.opening import open_source
-
-        with contextlib.suppress(Exception), open_source(_choice(context)) as source:
-            found.update(values_of(source))
+        with contextlib.suppress(Exception):
+            found.update(values())
 
     reader = threading.Thread(target=read, daemon=True)
     reader.start()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mldiagnostics_cli.commands.cluster_options import cluster_options
+from mldiagnostics_cli.commands.completed_values import complete_schedules
 from mldiagnostics_cli.commands.options import OutputFormat, examples, output_option
 from mldiagnostics_cli.commands.schedule_options import cron_option, time_zone_option, trigger_option
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["schedules"]
 
-names_argument = click.argument("name", nargs=-1, required=True)
+names_argument = click.argument("name", nargs=-1, required=True, shell_complete=complete_schedules)
 
 
 @click.group(epilog=examples("mldiag schedules list -A", "mldiag schedules create nightly --cron '30 2 * * *'"))
@@ -39,7 +40,7 @@ def _list(*, cluster: ClusterOptions, output: OutputFormat) -> None:
 
 
 @schedules.command("get", epilog=examples("mldiag schedules get nightly -n ml"))
-@click.argument("name")
+@click.argument("name", shell_complete=complete_schedules)
 @cluster_options()
 @output_option()
 def _get(*, name: str, cluster: ClusterOptions, output: OutputFormat) -> None:

@@ -47,7 +47,7 @@ _log: Final = logging.getLogger(__name__)
 LOOK_S: Final = 5.0
 """Pause between two looks at all schedules."""
 LOOK_SHARE: Final = 10.0
-"""A look at a namespace is followed by a pause of so many times its duration: many schedules slow only themselves."""
+"""A look at a namespace is followed by a pause of so many times its decisions: many schedules slow only themselves."""
 NAMESPACES: Final = 8
 """Namespaces whose schedules are worked on at the same time."""
 _RESTART_S: Final = 10.0
@@ -89,7 +89,7 @@ class ScheduleController:
         self._works: dict[str, ScheduleWork] = {}
         self._readings: dict[str, NamespaceReadings] = {}
         self._next_look: dict[str, float] = {}
-        self._looking: dict[str, asyncio.Task[None]] = {}
+        self._looking: dict[str, asyncio.Task[float]] = {}
         self._slots = asyncio.Semaphore(NAMESPACES)
         self._accepting = True
 
@@ -154,19 +154,21 @@ class ScheduleController:
         for namespace in namespaces:
             if namespace not in self._looking and now >= self._next_look.get(namespace, 0.0):
                 task = self._looking[namespace] = group.create_task(self._look_at(namespace))
-                task.add_done_callback(partial(self._end_look, namespace, now))
+                task.add_done_callback(partial(self._end_look, namespace))
         uids = {each.body.metadata.uid for namespace in namespaces for each in self._schedules.of(namespace)}
         self._works = {uid: work for uid, work in self._works.items() if uid in uids}
         for kept in (self._readings, self._next_look):
             for namespace in kept.keys() - set(namespaces):
                 del kept[namespace]
 
-    def _end_look(self, namespace: str, began: float, _: asyncio.Task[None]) -> None:
+    def _end_look(self, namespace: str, look: asyncio.Task[float]) -> None:
         del self._looking[namespace]
-        ended = asyncio.get_running_loop().time()
-        self._next_look[namespace] = ended + LOOK_SHARE * (ended - began)
+        if not look.cancelled() and look.exception() is None:
+            self._next_look[namespace] = asyncio.get_running_loop().time() + LOOK_SHARE * look.result()
 
-    async def _look_at(self, namespace: str) -> None:
+    async def _look_at(self, namespace: str) -> float:
+        """Look at the schedules of a namespace; return the seconds of the decisions."""
+        decided_s = 0.0
         async with self._slots:
             schedules = sorted(self._schedules.of(namespace), key=_age)
             current = {each.body.metadata.uid: each for each in schedules}
@@ -179,10 +181,11 @@ class ScheduleController:
             readings = of_namespace.at(now)
             for number, stored in enumerate(schedules):
                 if not self._accepting:
-                    return
+                    break
                 uid = stored.body.metadata.uid
+                work = self._work_of(uid)
                 try:
-                    current[uid] = await self._work_of(uid).step(
+                    current[uid] = await work.step(
                         stored,
                         runs=runs,
                         readings=readings,
@@ -192,13 +195,15 @@ class ScheduleController:
                         now=self._clock().timestamp(),
                     )
                 except ScheduleChanged:
-                    continue  # the informer delivers the other version
+                    pass  # the informer delivers the other version
                 except ClusterError as error:
                     _log.warning(
                         "Schedule %(namespace)s/%(object)s is looked at again later: %(error)s",
                         {"namespace": namespace, "object": stored.body.metadata.name, "error": error},
                     )
+                decided_s += work.decided_s
                 await asyncio.sleep(0)
+        return decided_s
 
     def _work_of(self, uid: str) -> ScheduleWork:
         if uid not in self._works:

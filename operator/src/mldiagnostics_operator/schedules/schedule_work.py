@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.errors import StoreError, StoreUnreachable
@@ -54,6 +55,8 @@ class ScheduleWork:
         self._unreachable = -FILES_S
         """When the storage did not answer."""
         self._memory = ScheduleMemory()
+        self.decided_s = 0.0
+        """Seconds of the last decision, in which the process did nothing else."""
         self._announced: dict[str, float] = {}
 
     async def step(
@@ -75,6 +78,7 @@ class ScheduleWork:
             ScheduleChanged: Another version is written meanwhile; nothing was created.
             ClusterError: The API server is not available; the next step goes on.
         """
+        began_s = time.perf_counter()
         step = advance(
             stored.body,
             self._memory,
@@ -86,6 +90,7 @@ class ScheduleWork:
             is_admitted=is_admitted,
             now=now,
         )
+        self.decided_s = time.perf_counter() - began_s
         if step.status != stored.body.status:
             stored = await self._writer.write(stored, step.status)
         await self._announce_refusals(stored, step, now)
