@@ -1,12 +1,13 @@
-"""The time of a step: the median, which one slow step does not change."""
+"""The time of a step: the median, which one slow step does not change, and a slower run soon."""
 
 from __future__ import annotations
 
+import math
 from itertools import accumulate
 
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.run.step_times import RECENT, StepStarts, median_step_s
+from mldiagnostics.run.step_times import FEWEST, MOST, RECENT_S, StepStarts, median_step_s
 
 DURATIONS = st.lists(st.floats(0.001, 1000), min_size=1, max_size=40)
 
@@ -38,8 +39,20 @@ def test_skipped_numbers_share_the_time_and_a_restore_ends_no_step() -> None:
     assert median_step_s([]) is None
 
 
-def test_the_recent_steps_count() -> None:
+@given(st.floats(0.01, 60), st.floats(1.2, 5))
+def test_a_run_that_gets_slower_shows_it_after_20_seconds_or_3_steps(usual: float, slower: float) -> None:
+    slow = usual * slower
+    late = max(FEWEST // 2 + 1, math.ceil(RECENT_S / slow))
     recent = StepStarts()
-    for step in range(3 * RECENT):
-        recent.note((float(step if step < 2 * RECENT else 7 * step), step))
-    assert recent.median_s() == 7.0
+    for start in starts([usual] * MOST + [slow] * min(late, MOST)):
+        recent.note(start)
+    median = recent.median_s()
+    assert median is not None
+    assert math.isclose(median, slow, rel_tol=1e-6)
+
+
+def test_the_newest_of_many_steps_count() -> None:
+    recent = StepStarts()
+    for number in range(10 * MOST):
+        recent.note((number / 1000, number))
+    assert abs((recent.median_s() or 0) - 0.001) < 1e-9

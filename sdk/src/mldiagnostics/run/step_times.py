@@ -11,21 +11,26 @@ if TYPE_CHECKING:
 
 __all__ = ["StepStarts", "median_step_s"]
 
-RECENT = 128
-"""Number of steps that count."""
+RECENT_S = 20.0
+"""Steps that started so many seconds before the newest one count, so that a change shows in time."""
+FEWEST, MOST = 5, 128
+"""Of slow steps the newest ones count, of fast ones no more."""
 
 
 class StepStarts:
     """Starts of the recent steps; `note` may be called while another thread reads."""
 
     def __init__(self) -> None:
-        self._starts: deque[tuple[float, int]] = deque(maxlen=RECENT + 1)
+        self._starts: deque[tuple[float, int]] = deque(maxlen=MOST + 1)
         self.note = self._starts.append
         """Takes the time by a monotonic clock, in seconds, and the number of a step that starts."""
 
     def median_s(self) -> float | None:
         """Return the median time of a step in seconds, None before two steps have started."""
-        return median_step_s(self._starts.copy())
+        starts = [*self._starts.copy()]
+        since = starts[-1][0] - RECENT_S if starts else 0.0
+        recent = [start for start in starts if start[0] >= since]
+        return median_step_s(recent if len(recent) > FEWEST else starts[-FEWEST - 1 :])
 
 
 def median_step_s(starts: Iterable[tuple[float, int]]) -> float | None:
