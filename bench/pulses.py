@@ -11,8 +11,8 @@ from pathlib import Path
 
 from mldiagnostics.layout import CAPTURE_RECORD, DIAGNOSIS_RECORD, PROFILE_DIR, SUMMARY_SUFFIX, trace_key
 from mldiagnostics.store import open_store
-from mldiagnostics_api.captures.pulse import kept_hosts
-from mldiagnostics_api.captures.request import DEFAULT_DURATION_MS, PULSE_MS
+from mldiagnostics_api.captures.pulse import kept_hosts, pulse_ms
+from mldiagnostics_api.captures.request import DEFAULT_DURATION_MS
 from mldiagnostics_diagnosis.sessions import diagnose_session
 
 from bench.pulse_training import PAIRS, STEP_S, STEPS
@@ -43,7 +43,7 @@ def measure() -> Section:
     rows: list[tuple[str, str, str]] = []
     costs: list[Cost] = []
     with tempfile.TemporaryDirectory() as folder:
-        for name, duration_ms in (("pulse", PULSE_MS), ("capture", DEFAULT_DURATION_MS)):
+        for name, duration_ms in (("pulse", pulse_ms(STEP_S)), ("capture", DEFAULT_DURATION_MS)):
             print(f"... {PAIRS} pairs with a {name} (about {2 * PAIRS * STEPS * STEP_S / 60:.0f} min)", flush=True)
             cost = _cost(duration_ms, Path(folder, name))
             costs.append(cost)

@@ -30,7 +30,11 @@ SCHEDULE: dict[str, Any] = {
     "apiVersion": "diagon.gke.io/v1alpha1",
     "kind": "MLDiagnosticsSchedule",
     "metadata": {"name": "often"},
-    "spec": {"schedule": {"every": "1m"}, "capture": {"durationSeconds": 5}, "budget": {"captures": 1}},
+    "spec": {
+        "schedule": {"every": "1m"},
+        "capture": {"pulse": True, "durationMilliseconds": 3000},
+        "budget": {"captures": 1},
+    },
 }
 LATER = f"{NAMESPACE}-later"
 SLOWS_DOWN = {"SLOW_INPUT_PROCESS": 1, "SLOW_INPUT_SECONDS": 0.4, "REST_SECONDS": 0.4}
@@ -208,7 +212,7 @@ def test_a_schedule_captures_a_jobset_that_starts_after_it(kubectl: Kubectl, slo
         return status if status["captures"][0]["state"] == "Finished" else None
 
     status = eventually(recorded, "the record of the capture", deadline_s=DEADLINE_S)
-    assert [(each["name"], "slotTime" in each) for each in status["captures"]] == [(name, True)]
+    assert [(each["name"], "slotTime" in each, each["pulse"]) for each in status["captures"]] == [(name, True, True)]
     assert (status["captures"][0]["bytes"], status["runs"]) == (status["bytesLastDay"], 1)
 
 

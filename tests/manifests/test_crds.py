@@ -184,9 +184,9 @@ class TestOnARealApiServer:
                 "remove diagnosis and recording",
             ),
             (
-                {"podName": "a", "pulse": True, "durationMilliseconds": 1001},
+                {"podName": "a", "pulse": True, "durationMilliseconds": 10_001},
                 "spec.triggerCapture.pulse",
-                "at most 1000 ms",
+                "at most 10000 ms",
             ),
             ({"target": {}}, "spec.triggerCapture.target", "exactly one of runRef, workloadRef and selector"),
             (

@@ -55,8 +55,8 @@ WORKLOAD = {"workloadRef": {"kind": "JobSet", "name": "trainer"}}
         ),
         ({"podName": "a", "pulse": True, "diagnosis": "Off"}, RefusalReason.INVALID, "pulse"),
         ({"podName": "a", "pulse": True, "recording": "Past"}, RefusalReason.INVALID, "pulse"),
-        ({"podName": "a", "pulse": True, "durationSeconds": 1}, RefusalReason.INVALID, "at most 1000 ms"),
-        ({"podName": "a", "pulse": True, "durationMilliseconds": 1001}, RefusalReason.INVALID, "at most 1000 ms"),
+        ({"podName": "a", "pulse": True, "durationSeconds": 11}, RefusalReason.INVALID, "at most 10000 ms"),
+        ({"podName": "a", "pulse": True, "durationMilliseconds": 10_001}, RefusalReason.INVALID, "at most 10000 ms"),
         (
             {"podName": "a", "pulse": True, "storageLocation": "/tmp/profiles"},
             RefusalReason.DELIVERY_IMPOSSIBLE,

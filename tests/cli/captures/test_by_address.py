@@ -85,7 +85,7 @@ def test_a_process_without_a_continuous_recording_has_no_past(mldiag: CommandLin
         ("--past --duration 1s", "--past and --duration"),
         ("--past --pulse", "--past and --pulse"),
         ("--pulse --no-diagnosis", "--pulse and --no-diagnosis"),
-        ("--pulse --duration 2s", "--pulse: takes at most 1000ms"),
+        ("--pulse --duration 11s", "--pulse: takes at most 10000ms"),
     ],
 )
 def test_pulses_and_the_past_exclude_other_options(mldiag: CommandLine, options: str, problem: str) -> None:

@@ -1,13 +1,28 @@
-"""Traces of a pulse that are kept after its diagnosis. Pure."""
+"""Pulses: their duration, and the traces that their diagnosis keeps. Pure."""
 
 from collections.abc import Collection, Iterable
+from math import ceil
 from typing import Final
 
 from mldiagnostics.findings import Finding
 
-__all__ = ["kept_hosts"]
+from mldiagnostics_api.v1alpha1.shared import LONGEST_PULSE_MS
 
+__all__ = ["SHORTEST_MS", "kept_hosts", "pulse_ms"]
+
+SHORTEST_MS: Final = 300
+STEPS: Final = 7
+"""Steps of a pulse: a diagnosis compares at least five whole ones."""
 MAX_SUSPECTS: Final = 8
+
+
+def pulse_ms(step_time_s: float | None) -> int:
+    """Return the duration of a pulse in milliseconds.
+
+    Args:
+        step_time_s: Time of a step of the run; None if it is not known.
+    """
+    return min(max(SHORTEST_MS, ceil(1000 * STEPS * (step_time_s or 0.0))), LONGEST_PULSE_MS)
 
 
 def kept_hosts(findings: Iterable[Finding], summarized: Collection[str], hosts: Collection[str]) -> frozenset[str]:

@@ -8,6 +8,7 @@ from mldiagnostics.capture.model import Delivery, Recording
 
 from mldiagnostics_api.captures.location import Location, Medium
 from mldiagnostics_api.captures.policy import Policy
+from mldiagnostics_api.captures.pulse import pulse_ms
 from mldiagnostics_api.captures.run_target import NoRunPods, RunPods, RunTarget, run_pods
 from mldiagnostics_api.captures.targets import TargetFilter
 from mldiagnostics_api.formats import enumerated, quote
@@ -18,8 +19,6 @@ from mldiagnostics_api.v1alpha1.shared import LONGEST_PULSE_MS, WorkloadRef
 from mldiagnostics_api.workloads.kinds import SELECTABLE_KINDS, WorkloadKind, selector_text, workload_of
 
 DEFAULT_DURATION_MS: Final = 2000
-PULSE_MS: Final = 300
-"""Default duration of a pulse: some steps, which a diagnosis compares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +113,7 @@ def check(
             uids=pods.uids,
             port=port,
             target_filter=_target_filter(trigger),
-            duration_ms=_duration_ms(trigger, policy),
+            duration_ms=_duration_ms(trigger, policy, run),
             recording=trigger.recording or Recording.NOW,
             root=root,
             explicit=trigger.storage_location is not None,
@@ -147,10 +146,10 @@ def _check_pulse(trigger: TriggerCapture) -> None:
             "triggerCapture.pulse: records now, and its diagnosis decides which traces are kept; "
             "remove diagnosis and recording",
         )
-    if trigger.duration_seconds is not None or (trigger.duration_milliseconds or 0) > LONGEST_PULSE_MS:
+    if max(1000 * (trigger.duration_seconds or 0), trigger.duration_milliseconds or 0) > LONGEST_PULSE_MS:
         raise _RefusalError(
             RefusalReason.INVALID,
-            f"triggerCapture.pulse: takes at most {LONGEST_PULSE_MS} ms; set a shorter durationMilliseconds, or none",
+            f"triggerCapture.pulse: takes at most {LONGEST_PULSE_MS} ms; set a shorter duration, or none",
         )
 
 
@@ -187,11 +186,15 @@ def _check_times(policy: Policy, trigger: TriggerCapture) -> None:
             )
 
 
-def _duration_ms(trigger: TriggerCapture, policy: Policy) -> int:
+def _duration_ms(trigger: TriggerCapture, policy: Policy, run: RunTarget | None) -> int:
     if trigger.duration_seconds is not None:
         duration_ms = 1000 * trigger.duration_seconds
+    elif trigger.duration_milliseconds is not None:
+        duration_ms = trigger.duration_milliseconds
+    elif trigger.pulse:
+        duration_ms = min(pulse_ms(_step_time_s(run)), policy.max_duration_ms)
     else:
-        duration_ms = trigger.duration_milliseconds or (PULSE_MS if trigger.pulse else DEFAULT_DURATION_MS)
+        duration_ms = DEFAULT_DURATION_MS
     if duration_ms > policy.max_duration_ms:
         raise _RefusalError(
             RefusalReason.DURATION_TOO_LONG,
@@ -199,6 +202,11 @@ def _duration_ms(trigger: TriggerCapture, policy: Policy) -> int:
             "use a shorter one, or ask the administrator to raise policy.maxDurationSeconds",
         )
     return duration_ms
+
+
+def _step_time_s(run: RunTarget | None) -> float | None:
+    status = run.run.status if run else None
+    return status.progress.step_time_seconds if status and status.progress else None
 
 
 def _root(

@@ -147,8 +147,8 @@ class TriggerCapture(Model):
     capture_port: Annotated[int, Field(ge=1, le=65535, json_schema_extra=INT32)] | None = None
     """Port of the profiler server in pods that do not publish one by annotation or container port. Default: 9999."""
     duration_seconds: Annotated[int, Field(ge=1, le=2**31 - 1, json_schema_extra=INT32)] | None = None
-    """Duration of the recording in seconds. Default: 2 seconds, of a pulse 300 ms. The administrator sets the upper
-    limit."""
+    """Duration of the recording in seconds. Default: 2 seconds, of a pulse seven steps, from 300 ms
+    to 10 s. The administrator sets the upper limit."""
     duration_milliseconds: Annotated[int, Field(ge=1, le=2**31 - 1, json_schema_extra=INT32)] | None = None
     """Duration of the recording in milliseconds."""
     profiler: Literal["google_cloud_mldiagnostics"] = PROFILER
@@ -170,7 +170,7 @@ class TriggerCapture(Model):
     """Now: record for the duration. Past: take the events that the program has recorded continuously until now, by
     StartContinuousProfiling; they leave its buffer, and there is no duration. Default: Now."""
     pulse: bool | None = None
-    """Record shortly, for the diagnosis. After it the traces are deleted but those of the hosts that it names and of
+    """Record some steps, for the diagnosis. After it the traces are deleted but those of the hosts that it names and of
     one other; the summaries of all hosts are kept. Default: false."""
     start_lead_milliseconds: Annotated[int, Field(ge=0, le=60_000, json_schema_extra=INT32)] | None = None
     """Time until the common start of all targets, in milliseconds. Default: 2000 with more than one target, else 0."""

@@ -138,7 +138,8 @@ class CaptureTemplate(Model):
     capture_port: Annotated[int, Field(ge=1, le=65535, json_schema_extra=INT32)] | None = None
     """Port of the profiler server in pods that do not publish one. Default: 9999."""
     duration_seconds: Positive | None = None
-    """Duration of the recording in seconds. Default: 2 seconds, of a pulse 300 ms."""
+    """Duration of the recording in seconds. Default: 2 seconds, of a pulse seven steps, from 300 ms
+    to 10 s."""
     duration_milliseconds: Positive | None = None
     """Duration of the recording in milliseconds."""
     storage_location: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
@@ -151,7 +152,7 @@ class CaptureTemplate(Model):
     """Now: record for the duration. Past: take the events that the program has recorded continuously until now, by
     StartContinuousProfiling; they leave its buffer, and there is no duration. Default: Now."""
     pulse: bool | None = None
-    """Record shortly, for the diagnosis. After it the traces are deleted but those of the hosts that it names and of
+    """Record some steps, for the diagnosis. After it the traces are deleted but those of the hosts that it names and of
     one other; the summaries of all hosts are kept. Default: false."""
     deadline_seconds: Annotated[int, Field(ge=1, le=86_400, json_schema_extra=INT32)] | None = None
     """Time limit of each target in seconds."""

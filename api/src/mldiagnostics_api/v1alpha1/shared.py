@@ -43,7 +43,7 @@ def cel_rules(*rules: dict[str, str]) -> dict[str, Any]:
     return {"x-kubernetes-validations": list(rules)}
 
 
-LONGEST_PULSE_MS: Final = 1000
+LONGEST_PULSE_MS: Final = 10_000
 
 RECORDING_RULES: Final = (
     cel_rule(
@@ -68,9 +68,9 @@ RECORDING_RULES: Final = (
         field=".pulse",
     ),
     cel_rule(
-        "!has(self.pulse) || !self.pulse || (!has(self.durationSeconds) && (!has(self.durationMilliseconds)"
-        f" || self.durationMilliseconds <= {LONGEST_PULSE_MS}))",
-        f"a pulse takes at most {LONGEST_PULSE_MS} ms; set a shorter durationMilliseconds, or none",
+        "!has(self.pulse) || !self.pulse || (has(self.durationSeconds) ? 1000 * self.durationSeconds"
+        f" : has(self.durationMilliseconds) ? self.durationMilliseconds : 0) <= {LONGEST_PULSE_MS}",
+        f"a pulse takes at most {LONGEST_PULSE_MS} ms; set a shorter duration, or none",
         field=".pulse",
     ),
 )

@@ -68,7 +68,7 @@ def prepare(
     prepared = prepare_capture(
         addresses,
         storage=settings.log_directory or DEFAULT_DIRECTORY,
-        duration_ms=settings.duration,
+        duration_ms=settings.duration_ms(),
         session=settings.session,
         tracers=Tracers(settings.host_tracer, settings.device_tracer, settings.python_tracer),
         recording=Recording.PAST if settings.past else Recording.NOW,

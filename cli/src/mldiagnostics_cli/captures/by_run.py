@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -176,9 +176,8 @@ async def _capture(
     for each in processes:
         if each.problem:
             note(f"{each.name}  Skipped  {each.problem}")
-    prepared = prepare(
-        [each.address for each in reachable], settings.into(run.row.directory), [each.stem for each in reachable]
-    )
+    settings = replace(settings.into(run.row.directory), duration=settings.duration_ms(run.row.step_time_s))
+    prepared = prepare([each.address for each in reachable], settings, [each.stem for each in reachable])
     if settings.dry_run:
         return show_targets(prepared, output)
     report = await record(prepared, interruption)

@@ -21,7 +21,8 @@ class CaptureSettings:
     """
 
     log_directory: str | None = None
-    duration: int = 2000
+    duration: int | None = 2000
+    """None: some steps, for a pulse."""
     session: str | None = None
     port: int | None = None
     host_tracer: int = 2
@@ -35,6 +36,14 @@ class CaptureSettings:
     dry_run: bool = False
     diagnosed: bool = True
     """Whether an operator diagnoses the session, if its policy does not say otherwise."""
+
+    def duration_ms(self, step_time_s: float | None = None) -> int:
+        """Return the duration in milliseconds; that of a pulse follows the time of a step."""
+        if self.duration is not None:
+            return self.duration
+        from mldiagnostics_api.captures.pulse import pulse_ms  # noqa: PLC0415 - only for pulses
+
+        return pulse_ms(step_time_s)
 
     def into(self, directory: str) -> CaptureSettings:
         """Return these options with a default for the log directory."""

@@ -137,7 +137,7 @@ _OF_CLUSTER = ("namespace", "context", "kubeconfig", "direct", "wait")
 @click.option(
     "--pulse",
     is_flag=True,
-    help="Record 300ms for the diagnosis, and keep the traces of the hosts that it names and of one other.",
+    help="Record seven steps for the diagnosis; keep the traces of the hosts that it names and of one other.",
 )
 @click.option("--open", "open_page", is_flag=True, help="Open the session in XProf, in a browser.")
 @click.option("--no-diagnosis", is_flag=True, help="Do not diagnose the session, here or in the cluster.")
@@ -194,9 +194,7 @@ def capture(
     check_options(context, is_repeated=arguments.are_given)
     narrowing = {name: options.pop(name) for name in _NARROWING}
     if options["pulse"] and not typed_options(context, "duration"):
-        from mldiagnostics_api.captures.request import PULSE_MS
-
-        options["duration"] = PULSE_MS
+        options["duration"] = None
     settings = CaptureSettings(**options, diagnosed=not no_diagnosis)
     if vms or tpu_vms:
         refuse_options(context, "VMs", "selector", "storage", *_NARROWING, *_OF_CLUSTER)

@@ -77,13 +77,13 @@ def _get(*, name: str, cluster: ClusterOptions, output: OutputFormat) -> None:
     "--duration-ms",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Duration of a capture; default: 2000, of a pulse 300.",
+    help="Duration of a capture; default: 2000.",
 )
 @click.option("--ranks", metavar="RANKS", help="Only these ranks, such as 0,4-7.")
 @click.option(
     "--pulse",
     is_flag=True,
-    help="Record 300 ms for the diagnosis, and keep the traces of the hosts that it names and of one other.",
+    help="Record seven steps for the diagnosis; keep the traces of the hosts that it names and of one other.",
 )
 @click.option(
     "--max-per-run",
