@@ -31,13 +31,15 @@ class StepTimeBaseline:
         rise = baseline.rise(0.1)
     """
 
-    __slots__ = ("_windows",)
+    __slots__ = ("_rises", "_windows")
 
     def __init__(self) -> None:
         self._windows = array("d")
+        self._rises: dict[float, float | None] = {}
 
     def add(self, seconds: float) -> None:
         """Add the step time of a window that nothing else explains."""
+        self._rises.clear()
         self._windows.append(seconds)
         if len(self._windows) > BASELINE + RECENT:
             del self._windows[0]
@@ -45,10 +47,12 @@ class StepTimeBaseline:
     def drop(self, windows: int) -> None:
         """Drop the newest windows: something explains them."""
         if windows:
+            self._rises.clear()
             del self._windows[-windows:]
 
     def clear(self) -> None:
         """Start anew: the run has another shape now."""
+        self._rises.clear()
         del self._windows[:]
 
     def rise(self, threshold: float) -> float | None:
@@ -59,6 +63,11 @@ class StepTimeBaseline:
         Args:
             threshold: The least rise that counts, for example 0.1.
         """
+        if threshold not in self._rises:
+            self._rises[threshold] = self._rise(threshold)
+        return self._rises[threshold]
+
+    def _rise(self, threshold: float) -> float | None:
         if len(self._windows) < FEWEST + RECENT:
             return None
         before, recent = self._windows[:-RECENT], self._windows[-RECENT:]

@@ -101,7 +101,7 @@ def applies(schedule: MLDiagnosticsSchedule, name: str, labels: Mapping[str, str
         return target.run_ref.name == name
     if target.workload_ref is not None:
         return (target.workload_ref.kind, target.workload_ref.name) == workload
-    return all(labels.get(key) == value for key, value in (target.match_labels or {}).items())
+    return (target.match_labels or {}).items() <= labels.items()
 
 
 def _timing(timing: ScheduleTiming, created: float) -> Timing:
