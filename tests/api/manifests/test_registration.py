@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cluster.envtest import ApiServer
 
 Labels = dict[str, str]
+PODS = [entry for entry in webhooks() if entry["rules"][0]["resources"] == ["pods"]]
 
 OPT_IN = "managed-mldiagnostics-gke"
 NAME = "kubernetes.io/metadata.name"
@@ -37,13 +38,13 @@ def selects(selector: dict[str, Any], labels: Labels) -> bool:
 def test_a_namespace_matches_one_entry_unless_it_is_excluded(name: str, label: str | None, exempt: str | None) -> None:
     labels = {NAME: name, OPT_IN: label, "diagon-webhook-exempt": exempt}
     present = {key: value for key, value in labels.items() if value is not None}
-    selected = [entry["name"] for entry in webhooks() if selects(entry["namespaceSelector"], present)]
+    selected = [entry["name"] for entry in PODS if selects(entry["namespaceSelector"], present)]
     kept_out = name.startswith("kube-") or exempt == "true"
     entry = "namespace" if label == "true" else "workload"
     assert selected == ([] if kept_out else [f"{entry}.injection.diagon.gke.io"])
 
 
-def test_a_failing_webhook_never_blocks_a_pod() -> None:
+def test_a_failing_webhook_never_blocks_a_pod_or_a_schedule() -> None:
     for entry in webhooks():
         assert entry["failurePolicy"] == "Ignore"
         assert entry["sideEffects"] == "None"
@@ -69,7 +70,7 @@ def namespace(api: Requests) -> str:
     """
     name = f"registration-{uuid4().hex[:8]}"
     api("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-    conditions = [condition for entry in webhooks() for condition in entry["matchConditions"]]
+    conditions = [condition for entry in PODS for condition in entry["matchConditions"]]
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
     here = {"namespaceSelector": {"matchLabels": {NAME: name}}}
     spec = {

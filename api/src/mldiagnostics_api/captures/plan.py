@@ -109,7 +109,7 @@ class CapturePlan:
     deadline: datetime
     tracers: Tracers
     delivery: Delivery
-    recording: Recording
+    recording: Recording = Recording.NOW
     allow_old_server: bool
     dry_run: bool
     max_trace_bytes: int

@@ -39,10 +39,13 @@ Verdict = tuple[bool | None, str, str]
 """Whether a condition holds, its reason and its message."""
 
 
-def moment(unix_s: float | None) -> datetime | None:
-    """Return a time of a report in whole seconds, or None if there is no such time."""
+def moment(unix_s: float | None, *, exact: bool = False) -> datetime | None:
+    """Return a time of a report in whole seconds, or None if there is no such time.
+
+    An exact one has microseconds.
+    """
     try:
-        return None if unix_s is None else datetime.fromtimestamp(int(unix_s), UTC)
+        return None if unix_s is None else datetime.fromtimestamp(unix_s if exact else int(unix_s), UTC)
     except (ValueError, OverflowError, OSError):
         return None
 
@@ -165,7 +168,7 @@ def _goodput(account: ReportedGoodput, previous: RunGoodput | None) -> RunGoodpu
         productive_seconds=round(max(account.productive, 0.0), 3),
         unproductive_seconds={name[:_KEY]: round(max(seconds, 0.0), 3) for name, seconds in causes} or None,
         disruptions=account.disruptions,
-        as_of_time=moment(account.as_of),
+        as_of_time=moment(account.as_of, exact=True),
         start_up_seconds=previous.start_up_seconds if previous else None,
         ettr=None if account.ettr is None else round(min(max(account.ettr, 0.0), 1.0), 4),
         mttr_seconds=_rounded(account.mttr_seconds),

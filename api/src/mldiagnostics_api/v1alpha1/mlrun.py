@@ -199,7 +199,7 @@ class RunGoodput(Model):
     disruptions: Count | None = None
     """Interruptions of the run."""
     as_of_time: Time | None = None
-    """Moment of the account."""
+    """Moment of the account, with microseconds: an account of this moment is the same."""
     ettr: Annotated[float, Field(ge=0, le=1)] | None = None
     """Productive share of the time since the creation of the workload, with queueing, as of `asOfTime`."""
     mttr_seconds: Seconds | None = None

@@ -164,7 +164,7 @@ class ControlPlane:
         """
         await self.journal.recall(key, self._table.owner(key) or "")
         run = self._table.view(key)
-        if run is not None and run.events_until and (run.goodput is None or run.goodput.as_of < int(run.events_until)):
+        if run is not None and run.events_until and (run.goodput is None or run.goodput.as_of < run.events_until):
             self._accounts.note(key)
 
     def pod_gone(self, uid: str) -> None:

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from math import ceil, floor
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mldiagnostics.errors import LogMissing, MLDiagnosticsError
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from mldiagnostics_operator.control_plane.memory.table import ReportTable
 
 _log: Final = logging.getLogger(__name__)
-
-_SECOND_US: Final = 1_000_000
 
 
 class _OpenJournal(NamedTuple):
@@ -130,7 +127,6 @@ class Accounts:
                     key,
                     self._location(key, owner),
                     min(as_of, self._clock()),
-                    is_over=finished,
                     ends_with_events=not self._table.accepts_events(key),
                 ),
             )
@@ -146,28 +142,25 @@ class Accounts:
             self._table.set_goodput(key, goodput)
 
     def _account(
-        self, key: RunKey, location: Location, now: float, *, is_over: bool, ends_with_events: bool
+        self, key: RunKey, location: Location, now: float, *, ends_with_events: bool
     ) -> ReportedGoodput | None:
         """Read the new lines of a journal, and return its account.
-
-        It ends at a whole second, which the status of the run can name: others compute the same of that moment.
 
         Args:
             key: The run.
             location: Its journal.
             now: End of the account, in Unix seconds.
-            is_over: The run has ended, so that the next whole second is not too late.
             ends_with_events: No later events are kept, so the account ends with the last one.
         """
         journal = self._journals.pop(key, None) or _OpenJournal(open_log(self._place(location)), History())
         journal.log.read_new(journal.history, datetime.fromtimestamp(now, UTC))
         self._journals[key] = journal
         self._free()
-        moment = (ceil(now) if is_over else floor(now)) * _SECOND_US
+        moment = round(now * 1e6)
         cluster = recorded_by_cluster(self._place(location))
         run = journal.history.of(moment)
         if ends_with_events and (last := run.last_event(moment)) is not None:
-            moment = min(moment, -(-last // _SECOND_US) * _SECOND_US)
+            moment = last
         if run.first_event is None or run.first_event > moment:
             return None
         losses = reliability_of(run, moment, cluster)
