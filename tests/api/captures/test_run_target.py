@@ -130,3 +130,13 @@ def test_reported_ports_come_before_published_ones_and_inside_the_allowed_set() 
         ("w-2", 9012, False),
     ]
     assert [(target.pod, target.reason) for target in plan.skipped] == [("w-1", "PortNotAllowed")]
+
+
+@pytest.mark.parametrize(("step_time_s", "duration_ms"), [(None, 300), (0.02, 300), (0.5, 3500), (5.0, 10_000)])
+def test_a_pulse_of_a_run_has_seven_of_its_steps(step_time_s: float | None, duration_ms: int) -> None:
+    status = {"phase": "Active"} | ({"progress": {"stepTimeSeconds": step_time_s}} if step_time_s else {})
+    spec = {"workloadRef": TRAINER}
+    body = a.thing("trainer-1", kind="MLRun", api_version="diagon.gke.io/v1alpha1", spec=spec, status=status)
+    assert accepted(RunTarget(read_run(body)), pulse=True).duration_ms == duration_ms
+    assert accepted(RunTarget(read_run(body)), pulse=True, durationMilliseconds=400).duration_ms == 400
+    assert accepted(RunTarget(read_run(body))).duration_ms == 2000

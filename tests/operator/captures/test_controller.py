@@ -109,6 +109,22 @@ async def test_each_failure_has_its_reason_and_the_rest_is_captured(ml: Namespac
     assert condition(status, "Captured")["status"] == "False"
 
 
+async def test_the_past_is_stored_where_a_program_records_continuously(ml: Namespace) -> None:
+    recording, idle = FakeProfiler(), FakeProfiler()
+    recording.snapshot = lambda: answer(trace(events=3))
+    async with recording.serving(ml.ip), idle.serving(ml.ip):
+        await ml.pod("recording", recording.port)
+        await ml.pod("idle", idle.port)
+        await ml.capture(podName="recording,idle", recording="Past", minimumCaptured=1)
+        status = await ml.finished()
+    assert verdict(status) == ("Succeeded", "PartlySucceeded")
+    assert {result["pod"]: result["reason"] for result in status["results"]} == {
+        "recording": "Captured",
+        "idle": "NoContinuousProfiling",
+    }
+    assert recording.requests == idle.requests == []
+
+
 async def test_too_few_captured_targets_fail_the_capture(ml: Namespace) -> None:
     async with FakeProfiler().serving(ml.ip) as server:
         await ml.pod("a", server.port)
