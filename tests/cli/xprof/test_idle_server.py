@@ -56,7 +56,8 @@ def test_an_idle_server_ends_with_success_while_only_probes_read_it() -> None:
             answers(port, PROBE)
         assert process.returncode == 0
         assert process.stderr
-        assert process.stderr.read().endswith("XProf ends: nobody has read it for 0.5 s\n")
+        # A probe in flight may leave a remark of asyncio after it.
+        assert "XProf ends: nobody has read it for 0.5 s\n" in process.stderr.read()
 
 
 def test_a_signal_is_a_failure_that_replaces_the_pod() -> None:

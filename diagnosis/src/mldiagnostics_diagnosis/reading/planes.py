@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics_diagnosis.reading.kinds import CONSUMER, Kind, kind_of
 from mldiagnostics_diagnosis.reading.launches import Executions, FoundCollective, Launches
-from mldiagnostics_diagnosis.reading.recording import Device, Recording, Thread
+from mldiagnostics_diagnosis.reading.recording import Device, RecordedTrace, Thread
 from mldiagnostics_diagnosis.reading.shapes import PROGRAMS, Program
 from mldiagnostics_diagnosis.reading.xspace import events, line_of, planes, statistics, totals
 
@@ -38,13 +38,13 @@ _FINGERPRINT = re.compile(r"\(\d+\)$")
 """The number after the name of a program in the line of its executions."""
 
 
-def read(trace: memoryview) -> Recording:
+def read(trace: memoryview) -> RecordedTrace:
     """Return the contents of a trace.
 
     Raises:
         WireError: The bytes are not a trace.
     """
-    recording, launches = Recording(first_ps=_NEVER), Launches()
+    recording, launches = RecordedTrace(first_ps=_NEVER), Launches()
     host = Device("host")
     for plane in sorted(planes(trace), key=lambda plane: plane.name == HOST):  # a launch counts if a device names it
         if plane.name == HOST:
@@ -62,7 +62,7 @@ def read(trace: memoryview) -> Recording:
     return recording
 
 
-def _read_device(plane: Plane, recording: Recording, launches: Launches) -> None:
+def _read_device(plane: Plane, recording: RecordedTrace, launches: Launches) -> None:
     device = Device(plane.name)
     values = totals(plane)
     recording.platform = "tpu" if "TPU" in plane.name else "gpu" if "GPU" in plane.name else recording.platform
@@ -98,7 +98,7 @@ class _LineReader:
 
     plane: Plane
     line: Line
-    recording: Recording
+    recording: RecordedTrace
     launches: Launches
     device: Device
     executions: Executions = field(default_factory=Executions)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from mldiagnostics_diagnosis.reading.names import Role
     from mldiagnostics_diagnosis.reading.shapes import Program
 
-__all__ = ["Collective", "Device", "HostEvent", "Recording", "Segment", "Thread"]
+__all__ = ["Collective", "Device", "HostEvent", "RecordedTrace", "Segment", "Thread"]
 
 Segment = tuple[int, int, "Phase"]
 """Start and end in picoseconds of some work, and its phase."""
@@ -55,7 +55,7 @@ class Thread:
 
 
 @dataclass(slots=True)
-class Recording:
+class RecordedTrace:
     """The contents of a trace."""
 
     platform: str = "unknown"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics_diagnosis.phases import Phase
     from mldiagnostics_diagnosis.reading.host_activity import Activity
-    from mldiagnostics_diagnosis.reading.recording import Recording
+    from mldiagnostics_diagnosis.reading.recording import RecordedTrace
     from mldiagnostics_diagnosis.reading.steps import StepSpan, Windows
 
 __all__ = ["summarize"]
@@ -35,7 +35,7 @@ PS_PER_S = 1e12
 _DECIMALS = 6
 
 
-def summarize(recording: Recording, *, host: str, trace_bytes: int) -> dict[str, Any]:
+def summarize(recording: RecordedTrace, *, host: str, trace_bytes: int) -> dict[str, Any]:
     """Return the content of a summary, the document of `HostSummary`.
 
     Args:
@@ -152,7 +152,7 @@ def _operations(
     ]
 
 
-def _add_shapes(operations: Sequence[dict[str, Any]], recording: Recording, of_device: AbstractSet[str]) -> None:
+def _add_shapes(operations: Sequence[dict[str, Any]], recording: RecordedTrace, of_device: AbstractSet[str]) -> None:
     """Add the shapes of the device's operations that the trace's programs have."""
     wanted = of_device & {each["name"] for each in operations}
     shapes = shapes_of(recording.programs, recording.executed, wanted)
@@ -178,13 +178,13 @@ def _exposed(
     return [(time / number, count / number, name, phase) for (name, phase), (time, count) in spent.items()]
 
 
-def _memory(recording: Recording) -> dict[str, Any] | None:
+def _memory(recording: RecordedTrace) -> dict[str, Any] | None:
     if recording.peak_memory_bytes is None:
         return None
     return {"peak_bytes": recording.peak_memory_bytes, "limit_bytes": recording.memory_limit_bytes}
 
 
-def _counters(recording: Recording, device: Device) -> dict[str, Any] | None:
+def _counters(recording: RecordedTrace, device: Device) -> dict[str, Any] | None:
     """Return the shares of the device's peak rates while it computes.
 
     None if the trace lacks one of the two.
