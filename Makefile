@@ -47,7 +47,7 @@ page_module = $(lastword $(subst =, ,$(1)))
 # The parts of the gate that run no tests; they run side by side.
 STATIC := lint types prose layers generated
 
-.PHONY: help setup demo test quick flakes unit contract cluster apiserver root e2e oldest coverage check static lint types prose layers generated charts agreement bench chaos fuzz fuzz-reports manifests release images package wheels notes publish announce lock fmt clean
+.PHONY: help setup demo test quick flakes unit contract cluster apiserver root e2e oldest coverage check static lint types prose layers generated charts agreement slowdown bench chaos fuzz fuzz-reports manifests release images package wheels notes publish announce lock fmt clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}' Makefile
@@ -131,6 +131,9 @@ charts: setup
 
 chaos: setup ## Attacks and disruptions on a cluster, with a table (CHAOS=name for one; about 25 min)
 	@PYTHONPATH=e2e:tests $(PY) -m chaos $(CHAOS)
+
+slowdown: setup ## A training on a cluster gets slower at a secret step, and is captured (about 10 min)
+	@$(PY) -m pytest -q -n 0 e2e/training_slowdown.py
 
 agreement: setup ## Ask every surface of a cluster about 125 random histories of runs (SEED=n repeats them; not yet in `make test`)
 	@HYPOTHESIS_PROFILE=fuzz $(PY) -m pytest -q -n 0 tests/seams/cluster_run_facts.py $(SEED:%=--hypothesis-seed=%)

@@ -3,8 +3,6 @@
 import re
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ from demo.installation import NAMESPACE as OPERATORS
 from demo.kubectl import Kubectl, eventually
 from demo.on_cluster import start_training
 from injection_scene import placed, temporary_namespace
-from mldiagnostics_api.names import CAPTURE_REASON_ANNOTATION, SCHEDULE_LABEL, TRIGGER_LABEL
+from mldiagnostics_api.names import CAPTURE_REASON_ANNOTATION, SCHEDULE_LABEL
 from release.parts import OPERATOR
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
@@ -36,24 +34,6 @@ SCHEDULE: dict[str, Any] = {
         "budget": {"captures": 1},
     },
 }
-LATER = f"{NAMESPACE}-later"
-SLOWS_DOWN = {"SLOW_INPUT_PROCESS": 1, "SLOW_INPUT_SECONDS": 0.4, "REST_SECONDS": 0.4}
-"""Steps of half a second, so that the work of other tests hardly changes them."""
-EARLIEST, LATEST = 900, 980
-"""The secret step: after six to seven minutes, as a trigger needs five minutes of an attempt, without its first one."""
-ON_RISE: dict[str, Any] = {
-    "apiVersion": "diagon.gke.io/v1alpha1",
-    "kind": "MLDiagnosticsSchedule",
-    "metadata": {"name": "on-rise"},
-    "spec": {
-        "triggers": [{"type": "StepTimeRise", "thresholdPercent": 40}],
-        "capture": {"durationSeconds": 10},
-        "budget": {"captures": 1},
-    },
-}
-NOTICED_S = 150
-"""It takes about 90 s: five windows of 10 s, 20 s of settling, and the lag of the reported step time."""
-SLOWDOWN_DEADLINE_S = 900
 PROGRAM = Path(__file__).parent / "chaos/programs/profiler.py"
 HOSTILE_MEBIBYTES = 200
 
@@ -64,36 +44,8 @@ def operator_values(claim: str) -> dict[str, Any]:
     return claim_scene.values(claim)
 
 
-@dataclass(frozen=True)
-class Slowdown:
-    """A training whose second pod reads its input slowly from a step on."""
-
-    pods: list[str]
-    step: int
-
-    def began(self, kubectl: Kubectl) -> float:
-        """Return when the step began, or up to a second later."""
-        log = kubectl("logs", self.pods[1], f"--namespace={LATER}", "--timestamps")
-        lines = re.findall(r"^(\S+) step (\d+):", log, re.MULTILINE)
-        return next(moment(time) for time, number in lines if int(number) > self.step)
-
-
-def moment(time: str) -> float:
-    """Return the Unix time of a text as Kubernetes writes it."""
-    return datetime.fromisoformat(time).timestamp()
-
-
 @pytest.fixture(scope="module")
-def slowdown(kubectl: Kubectl, prepared: None, operator: None) -> Iterator[Slowdown]:  # noqa: ARG001 - must exist
-    """Run a training that gets slower while the other tests run."""
-    with temporary_namespace(kubectl, LATER, {}):
-        kubectl.apply(placed(ON_RISE, LATER))
-        step = EARLIEST + secrets.randbelow(LATEST - EARLIEST)
-        yield Slowdown(start_training(kubectl, LATER, **SLOWS_DOWN, SLOW_INPUT_FROM_STEP=step), step)
-
-
-@pytest.fixture(scope="module")
-def slowed(kubectl: Kubectl, slowdown: Slowdown) -> Iterator[list[str]]:  # noqa: ARG001 - begins first
+def slowed(kubectl: Kubectl, prepared: None, operator: None) -> Iterator[list[str]]:  # noqa: ARG001 - must exist
     """Run the example's JobSet, whose second pod reads its input slowly; yield the names of its pods.
 
     A schedule is there before, so that its slot passes while the tests run.
@@ -115,14 +67,9 @@ def finish(kubectl: Kubectl, name: str, **trigger: Any) -> dict[str, Any]:
     return capturing.until_finished(kubectl, NAMESPACE, name, deadline_s=DEADLINE_S)
 
 
-def diagnosed(kubectl: Kubectl, name: str, *, where: str = HERE) -> dict[str, Any]:
+def diagnosed(kubectl: Kubectl, name: str) -> dict[str, Any]:
     """Wait until a capture has a diagnosis, or none could be made; return the capture."""
-
-    def poll() -> dict[str, Any] | None:
-        item: dict[str, Any] = kubectl.get("mldc", name, where)
-        return None if item["status"]["diagnosis"]["state"] == "Pending" else item
-
-    return eventually(poll, f"the diagnosis of {name}", deadline_s=DEADLINE_S)
+    return capturing.until_diagnosed(kubectl, NAMESPACE, name, deadline_s=DEADLINE_S)
 
 
 def job_of(capture: dict[str, Any]) -> str:
@@ -214,29 +161,6 @@ def test_a_schedule_captures_a_jobset_that_starts_after_it(kubectl: Kubectl, slo
     status = eventually(recorded, "the record of the capture", deadline_s=DEADLINE_S)
     assert [(each["name"], "slotTime" in each, each["pulse"]) for each in status["captures"]] == [(name, True, True)]
     assert (status["captures"][0]["bytes"], status["runs"]) == (status["bytesLastDay"], 1)
-
-
-@pytest.mark.timeout(SLOWDOWN_DEADLINE_S + DEADLINE_S)
-def test_a_training_that_gets_slower_is_captured_and_the_slow_pod_is_named(
-    kubectl: Kubectl, slowdown: Slowdown
-) -> None:
-    """Nobody asks: the trigger compares the run with itself."""
-    where = f"--namespace={LATER}"
-    of_trigger = f"--selector={TRIGGER_LABEL}=StepTimeRise"
-    [made] = eventually(
-        lambda: kubectl.items("mldc", of_trigger, where), "the trigger's capture", deadline_s=SLOWDOWN_DEADLINE_S
-    )
-    name, began = made["metadata"]["name"], slowdown.began(kubectl)
-    capturing.until_finished(kubectl, LATER, name, deadline_s=DEADLINE_S)
-    capture = diagnosed(kubectl, name, where=where)
-    diagnosis = capture["status"]["diagnosis"]
-    [slow] = [each for each in diagnosis["findings"] if each["code"] == "SlowHost"]
-    assert [each["pod"] for each in slow["targets"]] == [slowdown.pods[1]], diagnosis
-    assert re.fullmatch(
-        r"StepTimeRise: the step time is \d+% above its usual value",
-        made["metadata"]["annotations"][CAPTURE_REASON_ANNOTATION],
-    )
-    assert moment(made["metadata"]["creationTimestamp"]) - began < NOTICED_S
 
 
 def hostile() -> dict[str, Any]:

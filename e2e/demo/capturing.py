@@ -8,7 +8,7 @@ from typing import Any
 from cluster.progress import ClusterError
 
 from demo.command_line import mldiag
-from demo.kubectl import Kubectl
+from demo.kubectl import Kubectl, eventually
 
 RESOURCE = "mldiagnosticsconnections.diagon.gke.io"
 VOLUME = "volume://"
@@ -51,6 +51,17 @@ def until_finished(kubectl: Kubectl, namespace: str, name: str, *, deadline_s: f
     """Wait until the capture is finished and return the object."""
     *_, last = follow(kubectl, namespace, name, deadline_s=deadline_s)
     return last
+
+
+def until_diagnosed(kubectl: Kubectl, namespace: str, name: str, *, deadline_s: float) -> dict[str, Any]:
+    """Wait until a capture has a diagnosis, or none could be made; return the capture."""
+
+    def poll() -> dict[str, Any] | None:
+        item: dict[str, Any] = kubectl.get("mldc", name, f"--namespace={namespace}")
+        return None if item["status"]["diagnosis"]["state"] == "Pending" else item
+
+    diagnosed: dict[str, Any] = eventually(poll, f"the diagnosis of {name}", deadline_s=deadline_s)
+    return diagnosed
 
 
 def until(
