@@ -38,7 +38,12 @@ def in_pairs(measured: Callable[[bool], list[float]], pairs: int) -> list[tuple[
 
 def one_millisecond_step() -> Callable[[], Any]:
     """Return a jitted loop of small matrix products that takes 1 ms on this machine."""
-    matrix = jnp.full((64, 64), 0.01)
+    return jitted_step(size=64, seconds=STEP_S)
+
+
+def jitted_step(*, size: int, seconds: float) -> Callable[[], Any]:
+    """Return a jitted loop of products of matrices of a size that takes so long on this machine."""
+    matrix = jnp.full((size, size), 0.01)
 
     def compiled(rounds: int) -> Callable[[], Any]:
         step = jax.jit(lambda x: jax.lax.fori_loop(0, rounds, lambda _, y: jnp.tanh(y @ x), x))
@@ -47,7 +52,7 @@ def one_millisecond_step() -> Callable[[], Any]:
 
     probe, rounds = compiled(100), 100
     once_s = min(_timed_s(probe) for _ in range(50))
-    return compiled(max(1, round(rounds * STEP_S / once_s)))
+    return compiled(max(1, round(rounds * seconds / once_s)))
 
 
 def measured(step: Callable[[], Any], *, on: bool) -> list[float]:

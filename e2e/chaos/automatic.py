@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -83,31 +83,29 @@ def check_slots(stage: Stage, seen: Observed, schedule: Object, *, since: float)
     ]
 
 
-@automatic("kill -9 of the leader in the slot of a schedule", restarts=True)
-def leader_killed_in_slot(stage: Stage, seen: Observed) -> Iterator[None]:
+def disturbed_in_slot(stage: Stage, seen: Observed, disturb: Callable[[], object]) -> Iterator[None]:
+    """Disturb at the moment of a slot, which must have its capture then."""
     with scheduled(stage) as schedule:
         slot = until_slot(stage)
-        stage.operator.kill(stage.operator.leader())
+        disturb()
         yield
         check_slots(stage, seen, schedule, since=slot)
+
+
+@automatic("kill -9 of the leader in the slot of a schedule", restarts=True)
+def leader_killed_in_slot(stage: Stage, seen: Observed) -> Iterator[None]:
+    yield from disturbed_in_slot(stage, seen, lambda: stage.operator.kill(stage.operator.leader()))
 
 
 @automatic("kill -9 of both operator replicas in the slot of a schedule", restarts=True)
 def operators_killed_in_slot(stage: Stage, seen: Observed) -> Iterator[None]:
-    with scheduled(stage) as schedule:
-        slot = until_slot(stage)
-        stage.operator.kill(*stage.operator.pods())
-        yield
-        check_slots(stage, seen, schedule, since=slot)
+    yield from disturbed_in_slot(stage, seen, lambda: stage.operator.kill(*stage.operator.pods()))
 
 
 @automatic("the Lease is deleted in the slot of a schedule", restarts=True)
 def lease_deleted_in_slot(stage: Stage, seen: Observed) -> Iterator[None]:
-    with scheduled(stage) as schedule:
-        slot = until_slot(stage)
-        stage.api("DELETE", f"/apis/coordination.k8s.io/v1/namespaces/{OPERATORS}/leases/{stage.operator.name}")
-        yield
-        check_slots(stage, seen, schedule, since=slot)
+    lease = f"/apis/coordination.k8s.io/v1/namespaces/{OPERATORS}/leases/{stage.operator.name}"
+    yield from disturbed_in_slot(stage, seen, lambda: stage.api("DELETE", lease))
 
 
 @automatic("the leader's clock steps an hour back and forth with a schedule of each minute", restarts=True)

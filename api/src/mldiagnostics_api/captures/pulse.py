@@ -5,10 +5,11 @@ from math import ceil
 from typing import Final
 
 from mldiagnostics.findings import Finding
+from mldiagnostics.layout import is_trace, summary_key, trace_stem
 
 from mldiagnostics_api.v1alpha1.shared import LONGEST_PULSE_MS
 
-__all__ = ["SHORTEST_MS", "kept_hosts", "pulse_ms"]
+__all__ = ["SHORTEST_MS", "divided_traces", "kept_hosts", "pulse_ms"]
 
 SHORTEST_MS: Final = 300
 STEPS: Final = 7
@@ -23,6 +24,20 @@ def pulse_ms(step_time_s: float | None) -> int:
         step_time_s: Time of a step of the run; None if it is not known.
     """
     return min(max(SHORTEST_MS, ceil(1000 * STEPS * (step_time_s or 0.0))), LONGEST_PULSE_MS)
+
+
+def divided_traces(session: str, keys: Iterable[str], findings: Iterable[Finding]) -> tuple[list[str], list[str]]:
+    """Return the keys of the traces that are kept, and those of the others.
+
+    Args:
+        session: Name of the session.
+        keys: Its files, as keys below the log directory.
+        findings: Findings of its diagnosis, the most expensive one first.
+    """
+    present = set(keys)
+    traces = {trace_stem(key): key for key in present if is_trace(key)}
+    kept = kept_hosts(findings, [stem for stem in traces if summary_key(session, stem) in present], traces)
+    return sorted(traces[stem] for stem in kept), sorted(key for stem, key in traces.items() if stem not in kept)
 
 
 def kept_hosts(findings: Iterable[Finding], summarized: Collection[str], hosts: Collection[str]) -> frozenset[str]:

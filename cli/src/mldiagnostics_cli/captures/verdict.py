@@ -7,9 +7,9 @@ import shlex
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import MLDiagnosticsError
-from mldiagnostics.layout import is_trace, session_prefix, summary_key, trace_stem
+from mldiagnostics.layout import session_prefix, trace_stem
 from mldiagnostics.store import open_store
-from mldiagnostics_api.captures.pulse import kept_hosts
+from mldiagnostics_api.captures.pulse import divided_traces
 from mldiagnostics_api.formats import enumerated
 from mldiagnostics_diagnosis.sessions import diagnose_session
 
@@ -71,11 +71,10 @@ def _diagnose(end: CaptureEnd, *, is_shown: bool, is_pulse: bool) -> None:
 
 def _keep_named(store: Store, session: str, diagnosis: Diagnosis) -> None:
     """Delete the traces that the findings do not name."""
-    keys = [entry.key for entry in store.list(session_prefix(session))]
-    traces = {trace_stem(key): key for key in keys if is_trace(key)}
-    summarized = {stem for stem in traces if summary_key(session, stem) in keys}
-    kept = kept_hosts(diagnosis.findings, summarized, traces)
-    for stem in traces.keys() - kept:
-        store.delete(traces[stem])
-    if kept != traces.keys():
-        note(f"Pulse: the traces of {enumerated(sorted(kept))} are kept, and the summaries of all {len(traces)} hosts.")
+    keys = (entry.key for entry in store.list(session_prefix(session)))
+    kept, others = divided_traces(session, keys, diagnosis.findings)
+    for key in others:
+        store.delete(key)
+    if others:
+        hosts, count = enumerated([trace_stem(key) for key in kept]), len(kept) + len(others)
+        note(f"Pulse: the traces of {hosts} are kept, and the summaries of all {count} hosts.")

@@ -118,6 +118,7 @@ def _run_values(rows: Sequence[RunRow], incomplete: str) -> Iterator[tuple[str, 
 
 
 def _from_source(context: click.Context, values_of: Callable[[RunSource], Iterable[tuple[str, str]]]) -> dict[str, str]:
+    """Return values of the source that the options name, as `_in_time` does."""
 
     def values() -> Iterator[tuple[str, str]]:
         from mldiagnostics_cli.runs.opening import open_source

@@ -73,12 +73,7 @@ def _get(*, name: str, cluster: ClusterOptions, output: OutputFormat) -> None:
 @click.option(
     "--label", "labels", multiple=True, metavar="KEY=VALUE", help="Only runs with this label; may be repeated."
 )
-@click.option(
-    "--duration-ms",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Duration of a capture; default: 2000.",
-)
+@click.option("--duration-ms", type=click.IntRange(min=1), metavar="N", help="Duration of a capture; default: 2000.")
 @click.option("--ranks", metavar="RANKS", help="Only these ranks, such as 0,4-7.")
 @click.option(
     "--pulse",

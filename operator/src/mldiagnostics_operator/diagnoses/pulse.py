@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from mldiagnostics import layout
 from mldiagnostics.errors import NotStored, StoreError, StoreNotFound, StoreUnreachable
-from mldiagnostics_api.captures.pulse import kept_hosts
+from mldiagnostics_api.captures.pulse import divided_traces
 
 from mldiagnostics_operator.captures.record import owner
 
@@ -70,12 +70,9 @@ class PulseTraces:
 async def _reduce(directory: LogDirectory, session: str, diagnosis: Diagnosis, *, uid: str) -> dict[str, int] | None:
     if owner(await directory.read(layout.capture_record_key(session))) != uid:
         return None
-    entries = {entry.key: entry for entry in await directory.list(layout.session_prefix(session))}
-    traces = {layout.trace_stem(key): key for key in entries if layout.is_trace(key)}
-    summarized = {stem for stem in traces if layout.summary_key(session, stem) in entries}
-    kept = kept_hosts(diagnosis.findings, summarized, traces)
-    deletions = [directory.delete(key) for stem, key in traces.items() if stem not in kept]
-    for result in await asyncio.gather(*deletions, return_exceptions=True):
+    sizes = {entry.key: entry.bytes for entry in await directory.list(layout.session_prefix(session))}
+    kept, others = divided_traces(session, sizes, diagnosis.findings)
+    for result in await asyncio.gather(*map(directory.delete, others), return_exceptions=True):
         if isinstance(result, BaseException):
             raise result
-    return {str(directory.location.child(traces[stem])): entries[traces[stem]].bytes for stem in kept}
+    return {str(directory.location.child(key)): sizes[key] for key in kept}
