@@ -1,4 +1,4 @@
-"""Values of an operator whose Jobs see its traces, on a claim over a directory of the node."""
+"""Values of an operator whose Jobs and users see its traces, on a claim over a directory of the node."""
 
 from typing import Any
 
@@ -11,9 +11,10 @@ _READERS = {
 
 
 def values(claim: str) -> dict[str, Any]:
-    """Return the values of an operator whose volume is the claim, and whose Jobs are small."""
+    """Return the values of an operator whose volume is the claim, with small Jobs, and files for its users."""
     return {
         "policy.allowedStorage": {"*": ["volume:///"]},
         "volume.existingClaim": claim,
+        "controlPlane.files.enabled": True,
         "diagnosis.resources": _READERS,
     }

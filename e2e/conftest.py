@@ -28,7 +28,7 @@ VALUES = {
 }
 """Of all modules but one, in the cluster's only installation: other values replace its pods, which takes 25 s."""
 FIRST, LAST = (
-    ("test_chaos", "test_cli_xprof", "test_diagnosis"),
+    ("test_chaos", "test_cli_xprof", "test_result_files", "test_diagnosis"),
     ("test_injection_faults", "test_webhook_installed", "test_certificates"),
 )
 """Modules with an operator of other values, and those after which the webhook is installed again.

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
-from cluster import host, packages
+from cluster import host, netfilter, packages
 from cluster.archive import binary_image
 from cluster.certificates import Certificates, make_certificates
 from cluster.controlplane import (
     API_SERVER_NAMES,
+    SERVICE_NETWORK,
     ControlPlane,
     apiserver_command,
     controller_manager_command,
@@ -165,6 +166,7 @@ class Bare:
         plane = ControlPlane(DATA, self._certificates, NODE_ADDRESS, NODE_ADDRESS, API_PORT, etcd_port, peer_port)
         with step("Creating the pod network"):
             host.make_bridge()
+            netfilter.reject_unrouted(SERVICE_NETWORK)
         with step("Starting etcd"):
             self._launch("etcd", etcd_command(plane, tool("etcd")), lambda: healthy(etcd_port))
         with step("Starting the API server", about_s=5):

@@ -1,7 +1,8 @@
-"""Find and remove the iptables rules of a cluster, and only those."""
+"""Add iptables rules for a cluster, find and remove all of its rules, and only those."""
 
 import re
 import subprocess
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from itertools import pairwise
 
@@ -9,6 +10,7 @@ from cluster.progress import ClusterError
 
 FAMILIES = ("iptables", "ip6tables")
 OURS = re.compile(r"(?:KUBE|CNI)-")
+UNROUTED = "KUBE-MLDIAG-UNROUTED"
 
 
 def chains(saved: str) -> set[tuple[str, str]]:
@@ -41,6 +43,27 @@ def removal(saved: str, keep: AbstractSet[tuple[str, str]]) -> str:
     return "\n".join([*blocks, ""]) if blocks else ""
 
 
+def add_rules(rules: Sequence[str]) -> None:
+    """Add rules to the table `filter`; chains with names as in `OURS` are removed with the cluster.
+
+    Args:
+        rules: Lines of the input of `iptables-restore`.
+
+    Raises:
+        ClusterError: iptables rejected the rules.
+    """
+    _restore("iptables", "\n".join(["*filter", *rules, "COMMIT", ""]))
+
+
+def reject_unrouted(network: str) -> None:
+    """Reject packets to Services that kube-proxy does not know yet, or no more.
+
+    They would leave the machine by its default route, where a proxy for all addresses may answer.
+    """
+    jumps = [f"-A {chain} -d {network} -j {UNROUTED}" for chain in ("OUTPUT", "FORWARD")]
+    add_rules([f":{UNROUTED} - [0:0]", f"-A {UNROUTED} -j REJECT", *jumps])
+
+
 def existing_chains() -> dict[str, set[tuple[str, str]]]:
     """Return the current chains per family, to be kept when the cluster is removed."""
     return {family: chains(_save(family)) for family in FAMILIES}
@@ -52,10 +75,14 @@ def remove_cluster_rules(keep: dict[str, set[tuple[str, str]]]) -> None:
         text = removal(_save(family), keep.get(family, set()))
         if not text:
             continue
-        command = [f"{family}-restore", "--noflush"]
-        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise ClusterError(f"`{' '.join(command)}` failed to remove the cluster's rules: {done.stderr.strip()}")
+        _restore(family, text)
+
+
+def _restore(family: str, text: str) -> None:
+    command = [f"{family}-restore", "--noflush"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ClusterError(f"`{' '.join(command)}` ended with {done.returncode}: {done.stderr.strip()}")
 
 
 def _save(family: str) -> str:

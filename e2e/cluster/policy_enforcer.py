@@ -4,11 +4,11 @@ A snapshot, not a controller: `enforced` reads policies, pods and namespaces onc
 use (ingress, label selectors, ports by number, range or name) and raises an error for others.
 """
 
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from cluster import netfilter
 from cluster.progress import ClusterError
 
 Object = Mapping[str, Any]
@@ -58,11 +58,11 @@ def enforced(policies: Sequence[Object], pods: Sequence[Object], namespaces: Seq
         ClusterError: iptables rejected the rules.
     """
     chain = [f":{CHAIN} - [0:0]", *rules(policies, pods, namespaces), f"-I FORWARD 1 -j {CHAIN}"]
-    _restore(chain)
+    netfilter.add_rules(chain)
     try:
         yield
     finally:
-        _restore([f":{CHAIN} - [0:0]", f"-D FORWARD -j {CHAIN}", f"-X {CHAIN}"])
+        netfilter.add_rules([f":{CHAIN} - [0:0]", f"-D FORWARD -j {CHAIN}", f"-X {CHAIN}"])
 
 
 def _holds(expression: Object, labels: Mapping[str, str]) -> bool:
@@ -125,10 +125,3 @@ def _labels(pod: Object) -> Mapping[str, str]:
 
 def _address(pod: Object) -> str:
     return f"{pod['status']['podIP']}/32"
-
-
-def _restore(lines: Sequence[str]) -> None:
-    text = "\n".join(["*filter", *lines, "COMMIT", ""])
-    done = subprocess.run(["iptables-restore", "--noflush"], input=text, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise ClusterError(f"`iptables-restore --noflush` ended with {done.returncode}: {done.stderr.strip()}")

@@ -89,6 +89,7 @@ restore('''*filter
 -A DOCKER -d 10.1.0.0/16 -j RETURN
 COMMIT
 ''')
+netfilter.reject_unrouted('10.96.0.0/16')
 netfilter.remove_cluster_rules({})
 print(subprocess.run(["iptables-save", "-t", "filter"], capture_output=True, text=True, check=True).stdout)
 """

@@ -38,6 +38,7 @@ def test_the_newest_diagnosis_replaces_the_one_before() -> None:
     assert first.findings is not None
     assert (first.findings[0].hosts, first.findings[0].session) == (["w-2"], "s-1")
     assert with_findings(first, ()) == first
+    assert with_findings(MLRunStatus(), ()) == MLRunStatus()
     assert codes(with_findings(first, found("InputBound", 2))) == ["InputBound"]
     assert codes(with_findings(first, found("NoProblemFound", 2, severity="info"))) == ["NoProblemFound"]
     assert codes(with_findings(first, found("InputBound", 0))) == ["SlowHost"]  # of an earlier capture, diagnosed late

@@ -105,6 +105,19 @@ def test_a_restart_in_place_starts_up_from_the_end_before_it() -> None:
     assert found.goodput.start_up_seconds == {"queueing": 0, "scheduling": 0, "pull": 0, "startup": 25}
 
 
+def test_two_crashes_in_one_second_explain_two_attempts() -> None:
+    """The kubelet gives whole seconds, and restarts a container at once the first time."""
+    attempts = (
+        RunAttempt(attempt=0, end_time=at(100), reason="Error"),
+        RunAttempt(attempt=1, container_restarts=1, start_time=at(100), end_time=at(100), reason="Error"),
+        RunAttempt(attempt=2, container_restarts=2, start_time=at(110)),
+    )
+    crash = [evidence(DisruptionCause.EXIT_CODE, 100)]
+    found = observed(status(*attempts), RunObservation(evidence=crash), None, at(120))
+    assert found.attempts
+    assert [each.cause for each in found.attempts] == ["ExitCode", "ExitCode", None]
+
+
 def test_a_lost_node_replaces_the_exit_codes_that_showed_first() -> None:
     ended = status(RunAttempt(attempt=0, end_time=at(100), reason="Restarted"), RunAttempt(attempt=1))
     failed = evidence(DisruptionCause.EXIT_CODE, 95)

@@ -57,8 +57,8 @@ def with_findings(status: MLRunStatus, findings: Sequence[RunFinding]) -> MLRunS
     The findings before leave.
     """
     before = status.findings or []
-    newest = newest_findings(before, findings)
-    return status if newest == before else status.model_copy(update={"findings": list(newest)})
+    newest = list(newest_findings(before, findings))
+    return status if newest == before else status.model_copy(update={"findings": newest})
 
 
 def slow_verdict(status: MLRunStatus) -> SlowVerdict | None:

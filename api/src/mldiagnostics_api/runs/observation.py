@@ -126,14 +126,14 @@ def _evidence(
 ) -> Sequence[Evidence]:
     """Return the evidence that can explain the end of an attempt.
 
-    It is later than the end of the attempt before, and not of the attempt that follows in the same pod. Refused pods
-    explain only an attempt that never had all of its pods: at a restart, the pods of the attempt before still count
-    against the quota.
+    It is later than the end of the attempt before, or both ended in the same second, the kubelet's unit, and not of the
+    attempt that follows in the same pod. Refused pods explain only an attempt that never had all of its pods: at a
+    restart, the pods of the attempt before still count against the quota.
     """
-    own = [item for item in seen.evidence if previous_end is None or item.time > previous_end]
-    if following is not None and following.container_restarts and attempt.end_time is not None:
-        own = [item for item in own if item.time <= attempt.end_time]
     refused, ended = seen.refused, attempt.end_time
+    own = [item for item in seen.evidence if previous_end is None or item.time > previous_end or item.time == ended]
+    if following is not None and following.container_restarts and ended is not None:
+        own = [item for item in own if item.time <= ended]
     if refused is None or ended is None or refused.time > ended or _have_started(attempt):
         return own
     return (*own, refused)

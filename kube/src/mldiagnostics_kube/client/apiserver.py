@@ -99,7 +99,7 @@ def error_of(method: str, path: str, status: int, raw: bytes | bytearray) -> Clu
     if problem_of(document, STATUS) is None and "message" in document:
         message, causes = document["message"], (document.get("details") or {}).get("causes") or []
     else:
-        message = raw[:200].decode(errors="replace")
+        message = raw[:200].decode(errors="replace").strip()
     kind = Unavailable if status in _TRANSIENT else _BY_STATUS.get(status, RequestRejected)
     if any(cause.get("reason") == _TERMINATING for cause in causes):
         kind = NamespaceTerminating

@@ -36,7 +36,7 @@ def goodput(run: RunRow | str, *, now: float | None = None, windows_s: Sequence[
         windows_s: Lengths of sliding windows up to that moment, in seconds, which the report has besides.
 
     Returns:
-        The report; shares from 0 to 1, times in seconds. None for a run without events of goodput.
+        The report; shares from 0 to 1, times in seconds. None for a run without events of goodput until `now`.
 
     Raises:
         LogUnreadable: The files cannot be read.
@@ -135,7 +135,7 @@ def _read(run: RunRow | str, now: float | None, windows_s: Sequence[float]) -> t
     except LogMissing:
         return None
     except LogUnreadable:
-        if _has_events(goodput_log(run), query.now):
+        if _has_events(goodput_log(run), query.now):  # those of a clock that is ahead of this one come later
             raise
         return None
     return newest
@@ -147,4 +147,5 @@ def _has_events(directory: str, now: int) -> bool:
 
     history = History()
     open_log(directory).read_new(history, datetime.fromtimestamp(now / 1e6, timezone.utc))
-    return history.of(now).first_event is not None
+    first = history.of(now).first_event
+    return first is not None and first <= now

@@ -89,9 +89,7 @@ class ControlPlane:
             limited=self._metrics.limited,
             interval_s=journal_interval_s,
         )
-        self._accounts = Accounts(
-            table, self.journal.location, config.volume_root, clock, interval_s=account_interval_s
-        )
+        self._accounts = Accounts(table, self.journal.location, config.volume_root, interval_s=account_interval_s)
         lookups = Lookups(self._metrics.looked_up)
         self._authenticator = Authenticator(cluster, lookups, clock)
         self._attribution = Attribution(cluster, lookups, config.cluster_name, clock)

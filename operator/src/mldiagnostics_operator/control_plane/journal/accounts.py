@@ -53,7 +53,6 @@ class Accounts:
         table: The memory of the reports, which gets the accounts.
         location: Returns the directory of a run's journal.
         volume_root: Directory of the operator's volume.
-        clock: Unix time.
     """
 
     def __init__(
@@ -61,14 +60,12 @@ class Accounts:
         table: ReportTable,
         location: Callable[[RunKey, str], Location],
         volume_root: Path,
-        clock: Callable[[], float],
         *,
         interval_s: float = ACCOUNT_INTERVAL_S,
     ) -> None:
         self._table = table
         self._location = location
         self._volume_root = volume_root
-        self._clock = clock
         self._interval_s = interval_s
         self._waiting: OrderedDict[RunKey, None] = OrderedDict()
         self._due: dict[RunKey, float] = {}
@@ -126,7 +123,7 @@ class Accounts:
                     self._account,
                     key,
                     self._location(key, owner),
-                    min(as_of, self._clock()),
+                    as_of,
                     ends_with_events=not self._table.accepts_events(key),
                 ),
             )
@@ -149,7 +146,7 @@ class Accounts:
         Args:
             key: The run.
             location: Its journal.
-            now: End of the account, in Unix seconds.
+            now: End of the account, in Unix seconds by the clock of the process that leads, which may be ahead.
             ends_with_events: No later events are kept, so the account ends with the last one.
         """
         journal = self._journals.pop(key, None) or _OpenJournal(open_log(self._place(location)), History())

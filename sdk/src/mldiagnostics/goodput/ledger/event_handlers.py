@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from mldiagnostics.goodput.events.event import CheckpointEvent, EventCode
 from mldiagnostics.goodput.ledger.folded_columns import FoldedColumns
+from mldiagnostics.goodput.ledger.recent_steps import RecentSteps
 from mldiagnostics.goodput.ledger.rules import BUCKETS, CUSTOM, DUPLICATE_US, RESTARTS, SINGLE, WAITS
 from mldiagnostics.goodput.ledger.state import NEVER, NONE_FITS, FoldState
 
@@ -30,6 +31,7 @@ class EventHandlers:
         self.end: int | None = None
         """End of the job: later steps are ignored (docs/decisions/0009)."""
         self.folded = FoldedColumns()
+        self.recent = RecentSteps(self.folded)
         self.state = FoldState(since)
 
     def handle(self, t: int, code: int, arg: int) -> None:
@@ -65,13 +67,7 @@ class EventHandlers:
 
     def _is_duplicate_step(self, t: int, index: int) -> bool:
         """Return whether a second writer reports a step again within a second (R2)."""
-        folded = self.folded
-        place = len(folded.at) - 1
-        while place >= self.state.floor and t - folded.at[place] <= DUPLICATE_US:
-            if folded.index[place] == index:
-                return True
-            place -= 1
-        return False
+        return self.recent.last(index, t) >= self.state.floor
 
     def _start_attempt(self, t: int, index: int) -> None:
         """Start an attempt whose first step, `index`, starts at `t` (R2, R4)."""

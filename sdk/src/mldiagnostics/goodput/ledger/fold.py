@@ -65,6 +65,7 @@ class Fold(EventHandlers):
         state, lengths = saved_states[-1] if saved_states else (FoldState(self.since), (0, 0, 0, 0, 0, 0))
         self.state = state.copy()
         self.folded.cut(lengths)
+        self.recent.reset()
 
     def still_open(self) -> tuple[list[tuple[int, int]], int]:
         """Return (start, kind) of the open spans, and how many are contradicted (R9)."""

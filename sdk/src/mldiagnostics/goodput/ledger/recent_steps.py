@@ -1,0 +1,47 @@
+"""The steps of the last second by their index, to detect what a second writer reports again (R2); pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from mldiagnostics.goodput.ledger.rules import DUPLICATE_US
+
+if TYPE_CHECKING:
+    from mldiagnostics.goodput.ledger.folded_columns import FoldedColumns
+
+__all__ = ["RecentSteps"]
+
+
+class RecentSteps:
+    """Finds a step in constant time, however many a second has.
+
+    Args:
+        folded: The steps, in order of their starts; columns that only grow until `reset`.
+    """
+
+    def __init__(self, folded: FoldedColumns) -> None:
+        self._folded = folded
+        self._places: dict[int, int] = {}
+        self._oldest = self._next = 0
+        """The steps from `_oldest` up to `_next` are in `_places`."""
+
+    def reset(self) -> None:
+        """Read the steps anew, after they were cut back."""
+        self._places.clear()
+        self._oldest = self._next = 0
+
+    def last(self, index: int, t: int) -> int:
+        """Return the place of the last step with this index in the second before `t`; -1 without one.
+
+        `t` is not before the start of any step, nor before an earlier `t`.
+        """
+        at, indexes, places = self._folded.at, self._folded.index, self._places
+        first = bisect_left(at, t - DUPLICATE_US, self._oldest)
+        for place in range(self._oldest, min(first, self._next)):
+            if places.get(indexes[place]) == place:
+                del places[indexes[place]]
+        for place in range(max(first, self._next), len(at)):
+            places[indexes[place]] = place
+        self._oldest, self._next = first, len(at)
+        return places.get(index, -1)
