@@ -72,7 +72,6 @@ async def live(
                 await assert_agreement(places, played, {"phase": "Active"})
         await played.end(history.outcome)
         await assert_agreement(places, played, end_of(history))
-        clock.move(played.ahead_s)  # a reader sees no events of its future
         await assert_accounts(places, played, history)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from mldiagnostics.goodput.ledger.history import History
 from mldiagnostics.goodput.log import open_log
-from mldiagnostics.runs import list_runs, read_records
+from mldiagnostics.runs import goodput, list_runs, read_records
 
 if TYPE_CHECKING:
     from support.programs.processes import Programs
@@ -47,6 +47,17 @@ def test_start_steps_and_end_are_recorded_automatically(programs: Programs) -> N
 def test_a_run_without_steps_records_none(programs: Programs) -> None:
     programs.run(BEGIN)
     assert goodput_events(programs) == [("job_start_time", None), ("job_end_time", None)]
+
+
+def test_a_clock_that_is_set_after_the_last_event_is_recorded_before_the_next_heartbeat(programs: Programs) -> None:
+    """Heartbeats and the last phase have the new time; a failed run has no event at its end."""
+    with_clock = "import time\nreal, ahead = time.time, [0.0]\ntime.time = lambda: real() + ahead[0]\n"
+    programs.run(f"{with_clock}{BEGIN}\nrun.step(7)\nahead[0] = -3600.0\nrun.close('FAILED')")
+    assert [key for key, _ in goodput_events(programs)] == ["job_start_time", "step_start_time", "clock_step_time"]
+    [row] = list_runs(programs.storage)
+    report = goodput(row)
+    assert report is not None
+    assert 0 < report.cumulative.elapsed_s < 600
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ class Restart:
 
 @dataclass(frozen=True)
 class SetClock:
-    """The clock of the process that leads is set by so much."""
+    """The clock of the process that leads is set by so much, and back; it reports after both."""
 
     seconds: int
 

@@ -47,8 +47,6 @@ class PlayedProcess:
     ranks: int
     started_s: float
     step: int | None = None
-    clock_s: int = 0
-    """By how much its clock had been set at the last event."""
     events: list[packing.Entry] = field(default_factory=list)
     persisted: int = 0
     ended_s: float | None = None
@@ -59,12 +57,13 @@ class PlayedProcess:
         """Whether it reports about the run."""
         return self.rank == 0
 
-    def note(self, code: EventCode, now_s: float, step: int = 0, *, clock_s: int) -> None:
-        """Record an event of goodput, and before it by how much the clock was set since the last one."""
-        if clock_s != self.clock_s:
-            self.events.append(packing.ClockStep((clock_s - self.clock_s) * 1_000_000))
-            self.clock_s = clock_s
+    def note(self, code: EventCode, now_s: float, step: int = 0) -> None:
+        """Record an event of goodput."""
         self.events.append(Event(round(now_s * 1e6), code, step, 0, NAME))
+
+    def set_clock(self, seconds: int) -> None:
+        """Record that the clock is set: earlier events move with it."""
+        self.events.append(packing.ClockStep(seconds * 1_000_000))
 
     async def report(self, now_s: float, *, phase: str = "Active", **more: Any) -> None:
         """Report until the report of now is persisted."""
@@ -116,11 +115,6 @@ class PlayedRun:
         """Unix time of the machine."""
         return self.operator.clock.unix_s()
 
-    @property
-    def ahead_s(self) -> int:
-        """How far the clock of the process that leads is ahead; 0 if it is behind."""
-        return max(0, self._clock_s)
-
     async def start(self) -> None:
         """Make the JobSet, and let its first attempt run."""
         await make_account(self.ml.cluster, self.ml.name)
@@ -145,7 +139,7 @@ class PlayedRun:
             case Silence():
                 self.operator.clock.move(act.seconds)
             case SetClock():
-                self._clock_s += act.seconds
+                await self._set_clock(act)
             case ReplaceLeader():
                 await self.operator.stop(is_killed=act.is_killed)
                 await self.operator.lead()
@@ -177,6 +171,15 @@ class PlayedRun:
         [run] = await runs_once(self.ml, holds)
         return run
 
+    async def _set_clock(self, act: SetClock) -> None:
+        leader = self._processes[0]
+        for seconds in (act.seconds, -act.seconds):
+            self._clock_s += seconds
+            leader.set_clock(seconds)
+            await leader.report(self._time_of(leader))
+            self.reported_step = leader.step
+            self.operator.clock.move(2)
+
     async def _train(self, act: Train) -> None:
         for _ in range(act.steps):
             self.operator.clock.move(act.each_s)
@@ -184,7 +187,7 @@ class PlayedRun:
                 process.step = 0 if process.step is None else process.step + 1
                 process.last_step_s = self._time_of(process)
                 if process.leads:
-                    process.note(EventCode.STEP_START, process.last_step_s, process.step, clock_s=self._clock_s)
+                    process.note(EventCode.STEP_START, process.last_step_s, process.step)
         for process in self._processes:
             if process.rank not in act.unreported:
                 await process.report(self._time_of(process))
@@ -259,10 +262,10 @@ class PlayedRun:
         running = self.operator.reporting
         token = await running.token(self._pods[rank])
         reporter = Reporter(running.session, running.url, token, self.run_id, incarnation=uuid4().hex[:8])
-        process = PlayedProcess(reporter, rank, self._restarts, self.ranks, 0.0, clock_s=self._clock_s)
+        process = PlayedProcess(reporter, rank, self._restarts, self.ranks, 0.0)
         process.started_s = self._time_of(process)
         if process.leads:
-            process.note(EventCode.JOB_START, process.started_s, clock_s=self._clock_s)
+            process.note(EventCode.JOB_START, process.started_s)
             self.reported_step = None
         await process.report(process.started_s)
         return process
@@ -271,7 +274,7 @@ class PlayedRun:
         for process in processes:
             process.ended_s = self._time_of(process)
             if process.leads and phase == "Completed":
-                process.note(EventCode.JOB_END, process.ended_s, clock_s=self._clock_s)
+                process.note(EventCode.JOB_END, process.ended_s)
             failure = {"reason": "UncaughtException", "message": "no data"} if phase == "Failed" else {}
             await process.report(process.ended_s, phase=phase, **failure)
             self.reported_step = process.step if process.leads else self.reported_step

@@ -131,6 +131,7 @@ class MLRun(RunFields):
             kinds=lambda: kinds_section(self),
             configs=lambda: self._configs,
             gather=self._gather,
+            note_clock=recorder.note_clock,
             storage=lambda: self.files,
         )
 

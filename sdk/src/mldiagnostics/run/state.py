@@ -42,6 +42,7 @@ class RunState:
         kinds: Returns the section `kinds` of run.json.
         configs: Returns the configurations.
         gather: Called on the thread with every heartbeat, to complete the configurations.
+        note_clock: Called before every heartbeat, to record by how much the clock of the host was set.
         storage: Returns the storage of run.json.
     """
 
@@ -56,6 +57,7 @@ class RunState:
         kinds: Callable[[], Mapping[str, str]],
         configs: Callable[[], Mapping[str, Any]],
         gather: Callable[[], None],
+        note_clock: Callable[[], None],
         storage: Callable[[], RunStorage],
     ) -> None:
         self.outcome = RunOutcome("Active")
@@ -80,6 +82,7 @@ class RunState:
         self._storage = storage
         self._manifest = Manifest(storage, origin.run_id) if leads else None
         self._gather = gather
+        self._note_clock = note_clock
         self._thread = HeartbeatThread(interval_s=heartbeat_s, beat=self._beat, write=self._write)
 
     def start(self, started: float) -> None:
@@ -165,6 +168,7 @@ class RunState:
         return self._recording.last_step if self.step is None else self.step
 
     def _beat(self) -> None:
+        self._note_clock()
         self._last_beat = time.time()
         self._update_progress(self._last_beat)
         if not self._is_closed:

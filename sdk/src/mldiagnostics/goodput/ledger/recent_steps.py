@@ -1,4 +1,7 @@
-"""The steps of the last second by their index, to detect what a second writer reports again (R2); pure."""
+"""The steps of the last second by their index; pure.
+
+They show which steps a second writer reports again (R2).
+"""
 
 from __future__ import annotations
 
@@ -32,9 +35,9 @@ class RecentSteps:
         self._oldest = self._next = 0
 
     def last(self, index: int, t: int) -> int:
-        """Return the place of the last step with this index in the second before `t`; -1 without one.
+        """Return the place of the last step with this index; -1 without one.
 
-        `t` is not before the start of any step, nor before an earlier `t`.
+        Steps in the second before `t` count, which is not before the start of any step, nor before an earlier `t`.
         """
         at, indexes, places = self._folded.at, self._folded.index, self._places
         first = bisect_left(at, t - DUPLICATE_US, self._oldest)

@@ -40,6 +40,9 @@ class CallbackWriter:
                 f"{error!r}",
             )
 
+    def note_clock(self) -> None:
+        """Do nothing: the object of the program gets events only."""
+
     def flush(self) -> None:
         """Call `flush` of the object, if it has one."""
         try:

@@ -43,6 +43,9 @@ class EventWriter(Protocol):
         `steady_s` is a reading of `clock.steady` that was made just before.
         """
 
+    def note_clock(self) -> None:
+        """Record by how much the host's clock was set since the last event, if it was."""
+
     def flush(self) -> None:
         """Wait until all events are written, for at most 10 s."""
 
@@ -98,6 +101,12 @@ class LogWriter:
                 self._write_again(buffer, entry)
         else:
             self._write_checked(make_payload, moment, step)
+
+    def note_clock(self) -> None:
+        """See `EventWriter.note_clock`; before the first event there is nothing to move."""
+        buffer = PROCESS if self._run is not None and self._run is current() else self._target
+        if buffer is not None:
+            self._record_clock_step(buffer, time())
 
     def flush(self) -> None:
         """See `EventWriter.flush`."""

@@ -28,7 +28,7 @@ Moment: TypeAlias = "datetime | float | None"
 """A datetime, POSIX seconds, or now."""
 
 
-def _leave_out(_step: int, _steady_s: float) -> None:
+def _leave_out(*_: object) -> None:
     """Record no start of a step: the recorder is off."""
 
 
@@ -85,9 +85,11 @@ class GoodputRecorder:
             self._load_start = payload_maker(self.job_name, "data_loading_start_time")
             self._load_end = payload_maker(self.job_name, "data_loading_end_time")
         start: Callable[[int, float], None] = _leave_out
+        note_clock: Callable[[], None] = _leave_out
         if self._writer is not None:
-            start = partial(self._writer.write, self._step_start, None)
+            start, note_clock = partial(self._writer.write, self._step_start, None), self._writer.note_clock
         self.start_step = start  # for MLRun.step: a step that starts now, and a reading of `clock.steady`
+        self.note_clock = note_clock  # for the heartbeat
 
     def record_job_start_time(self, start_time: Moment = None) -> None:
         """Record that the job starts, or starts again."""
