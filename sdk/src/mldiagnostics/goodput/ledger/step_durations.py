@@ -28,6 +28,7 @@ class StepDurations:
         self._times = array("q")
         self._offsets: list[int] = []
         self._sorted: SortedNumbers | None = None
+        self._listed: StepTimes | None = None
 
     def forget(self, attempt: int, place: int) -> None:
         """Drop the durations of the steps from `place` on, which is in `attempt` or later."""
@@ -41,6 +42,8 @@ class StepDurations:
         del offsets[attempt + 1 :]
         removed = self._times[length:]
         del self._times[length:]
+        if removed:
+            self._listed = None
         if self._sorted is not None and _SORTED_SHARE * len(removed) <= len(self._times):
             for time in removed:
                 self._sorted.remove(time)
@@ -48,12 +51,18 @@ class StepDurations:
             self._sorted = None
 
     def step_times(self) -> StepTimes:
-        """Return the durations of surviving steps that a step of the same attempt follows."""
+        """Return the durations of surviving steps that a step of the same attempt follows.
+
+        They are the same object until they change; do not change them.
+        """
         self._refresh()
+        if self._listed is not None:
+            return self._listed
         steps = array("i")
         for timeline in self.progress.timelines:
             steps.extend(self.progress.fold.folded.index[timeline.first : _end_place(timeline)])
-        return StepTimes(steps, self._times[:])
+        self._listed = StepTimes(steps, self._times[:])
+        return self._listed
 
     def ideal(self) -> int | None:
         """Return the mean of the durations up to median + 3 MAD; None without durations.
@@ -86,6 +95,7 @@ class StepDurations:
             for first in range(timeline.first + len(times) - offsets[attempt], stop, _PIECE):
                 added = self.progress.net_times(first, min(first + _PIECE, stop))
                 times.extend(added)
+                self._listed = None
         if self._sorted is not None and _SORTED_SHARE * (len(times) - old_length) <= len(times):
             for time in times[old_length:]:
                 self._sorted.add(time)
