@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import injection_workloads as make
 import pytest
+from cluster.progress import ClusterError
 from demo.kubectl import eventually
 from injection_scene import OPTED_IN, Object, placed, pods_of, temporary_namespace
-from run_scene import DEADLINE_S, Runs, phase
+from run_scene import DEADLINE_S, Runs, in_attempt, phase
 from support.programs.command_line import CommandLine
 
 if TYPE_CHECKING:
@@ -23,15 +26,14 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator", "webhook"
 
 NAMESPACE = f"e2e-restarts-{secrets.token_hex(2)}"
 HERE = f"--namespace={NAMESPACE}"
-STARTS = {"name": "starts", "mountPath": "/starts"}
-FAILS_TWICE = "touch /starts/$(date +%s%N); [ $(ls /starts | wc -l) -gt 2 ] || exit 3"
+ON_REQUEST = "until [ -e /tmp/fail ] || [ -e /tmp/end ]; do sleep 0.2; done; [ -e /tmp/end ] || exit 3"
 
 
-def job_that_fails_twice() -> Object:
-    """Return a Job of one pod, whose container the kubelet restarts after exit code 3, twice."""
-    pod = make.pod_spec(restart="OnFailure", command=["sh", "-c", FAILS_TWICE], volumeMounts=[STARTS])
+def job_that_is_restarted() -> Object:
+    """Return a Job of one pod, whose container ends when a test makes a file; the kubelet restarts it."""
     job = make.job("retries", labels=OPTED_IN)
-    job["spec"] = {"backoffLimit": 4, "template": {"spec": pod | {"volumes": [{"name": "starts", "emptyDir": {}}]}}}
+    pod = make.pod_spec(restart="OnFailure", command=["sh", "-c", ON_REQUEST])
+    job["spec"] = {"backoffLimit": 4, "template": {"spec": pod}}
     return job
 
 
@@ -44,7 +46,7 @@ def deployment(name: str, replicas: int, **container: Any) -> Object:
 
 
 WORKLOADS = {
-    "Job/retries": job_that_fails_twice(),
+    "Job/retries": job_that_is_restarted(),
     "Deployment/crashes": deployment("crashes", 1, command=["sh", "-c", "exit 7"]),
     "Deployment/serves": deployment("serves", 2),
 }
@@ -86,9 +88,9 @@ def test_a_deployment_whose_replica_is_replaced_has_hosts_and_no_account(
     assert [attempt["attempt"] for attempt in status["attempts"]] == [0]
     assert [status.get(name) for name in ("progress", "goodput", "findings")] == [None, None, None], status
     shown = mldiag.document("runs", "get", run["metadata"]["name"], HERE)
-    assert (shown["phase"], shown["goodput"], shown["step"]) == ("Active", None, None)
+    assert (shown["phase"], shown["goodput"], shown["progress"]["step"]) == ("Active", None, None)
     refused = mldiag.failure("goodput", run["metadata"]["name"], HERE)
-    assert "independent" in refused
+    assert "no rank leads its processes" in refused
 
 
 def test_a_container_in_a_crash_loop_is_the_reason_of_its_run(runs: Runs, kubectl: Kubectl) -> None:
@@ -102,18 +104,28 @@ def test_a_container_in_a_crash_loop_is_the_reason_of_its_run(runs: Runs, kubect
     assert "exit code 7" in event["message"]
 
 
-def test_restarts_of_a_container_are_attempts_with_their_causes(runs: Runs, mldiag: CommandLine) -> None:
+def test_restarts_of_a_container_are_attempts_with_their_causes(
+    runs: Runs, kubectl: Kubectl, mldiag: CommandLine
+) -> None:
+    [pod] = pods_of(kubectl, NAMESPACE, "retries", count=1)
+
+    def touched(file: str) -> bool:
+        with suppress(ClusterError):  # the container starts
+            kubectl("exec", pod["metadata"]["name"], HERE, "--", "touch", file)
+            return True
+        return False
+
+    for attempt, file in enumerate(("/tmp/fail", "/tmp/fail", "/tmp/end")):
+        runs.until("Job/retries", in_attempt(attempt, "Active"))
+        eventually(partial(touched, file), f"a file {file} in the container", deadline_s=DEADLINE_S)
     run = runs.until("Job/retries", phase("Completed"))
     attempts = run["status"]["attempts"]
-    assert [(each["attempt"], each.get("cause")) for each in attempts] == [(0, "ExitCode"), (1, "ExitCode"), (2, None)]
+    expected = [(0, "ExitCode"), (1, "ExitCode"), (2, None)]
+    assert [(each["attempt"], each.get("cause")) for each in attempts] == expected
     assert all("exit code 3" in each["causeMessage"] for each in attempts[:2])
     ends, starts = [each["endTime"] for each in attempts], [each["startTime"] for each in attempts]
     assert all(end <= start for end, start in zip(ends, starts[1:], strict=False)), attempts
     reasons = [event["reason"] for event in runs.story(run, last="Completed")]
     assert reasons.count("Restarted") == 2
     shown = mldiag.document("runs", "get", run["metadata"]["name"], HERE)
-    assert [(each["attempt"], each["cause"]) for each in shown["attempts"]] == [
-        (0, "ExitCode"),
-        (1, "ExitCode"),
-        (2, None),
-    ]
+    assert [(each["attempt"], each["cause"]) for each in shown["attempts"]] == expected

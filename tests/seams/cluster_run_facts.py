@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.apiserver
 
 LIMIT_S = 60
+HISTORY_S = 240
 Document = dict[str, Any]
 
 
@@ -43,7 +44,8 @@ def test_every_surface_of_a_cluster_agrees_on_any_history(
     api_server: ApiServer, s3_bucket: str, history: ClusterHistory
 ) -> None:
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
-        asyncio.run(live(history, api_server, f"s3://{s3_bucket}/{uuid4().hex[:8]}", Path(folder), patch))
+        lived = live(history, api_server, f"s3://{s3_bucket}/{uuid4().hex[:8]}", Path(folder), patch)
+        asyncio.run(asyncio.wait_for(lived, HISTORY_S))
 
 
 async def live(

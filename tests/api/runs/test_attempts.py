@@ -9,6 +9,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from mldiagnostics_api.formats import format_time
 from mldiagnostics_api.lifecycle import Lifecycle
 from mldiagnostics_api.lifecycle.program import PodProgram
 from mldiagnostics_api.names import MLRunPhase
@@ -70,6 +71,30 @@ def test_each_restart_in_place_is_an_attempt_with_the_end_that_the_kubelet_repor
     assert shown(last) == [(0, "OOMKilled"), (1, "Error"), (2, None)]
     assert [each.end_time for each in last.attempts or ()] == [at(7), at(17), None]
     assert last.attempt == 2
+
+
+def test_an_instance_that_ends_before_anybody_sees_it_run_leaves_the_one_before_its_own_end() -> None:
+    def program(**status: Any) -> PodProgram:
+        container = {"name": "train", **status}
+        return PodProgram.of(
+            {
+                "metadata": {"name": "w-0", "uid": "u"},
+                "spec": {"containers": [{"name": "train"}]},
+                "status": {"containerStatuses": [container]},
+            }
+        )
+
+    def ended(code: int, reason: str, seconds: float) -> dict[str, Any]:
+        return {"terminated": {"exitCode": code, "reason": reason, "finishedAt": format_time(at(seconds))}}
+
+    running = {"running": {"startedAt": format_time(at(8))}}
+    last = history(
+        facts(PROGRAM),
+        facts(program(restartCount=1, state=running, lastState=ended(3, "Error", 7))),
+        facts(program(restartCount=2, state=ended(0, "Completed", 18), lastState=ended(4, "OOMKilled", 17))),
+    )[-1]
+    assert shown(last) == [(0, "Error"), (1, "OOMKilled"), (2, None)]
+    assert [each.end_time for each in last.attempts or ()] == [at(7), at(17), None]
 
 
 def test_a_crash_loop_is_the_reason_of_the_run_with_an_event_until_the_container_runs() -> None:

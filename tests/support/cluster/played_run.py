@@ -174,11 +174,11 @@ class PlayedRun:
     async def _set_clock(self, act: SetClock) -> None:
         leader = self._processes[0]
         for seconds in (act.seconds, -act.seconds):
+            self.operator.clock.move(2)
             self._clock_s += seconds
             leader.set_clock(seconds)
             await leader.report(self._time_of(leader))
             self.reported_step = leader.step
-            self.operator.clock.move(2)
 
     async def _train(self, act: Train) -> None:
         for _ in range(act.steps):

@@ -1,8 +1,8 @@
 """The container that runs the program of a pod, and its restarts in place."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final, Self
+from typing import Final
 
 from mldiagnostics_api.formats import optional_time
 from mldiagnostics_api.lifecycle.fields import count, mapping, mappings, path, text
@@ -35,9 +35,11 @@ class PodProgram:
     """This end in one sentence."""
     waiting: str = ""
     """The kubelet's words while it delays the next restart; else empty."""
+    before: "PodProgram | None" = None
+    """Program with the end of the instance before, if the newest one has ended too."""
 
     @classmethod
-    def of(cls, pod: Object) -> Self:
+    def of(cls, pod: Object) -> "PodProgram":
         """Read a pod as the API returns it; invalid fields count as absent."""
         metadata, status = pod["metadata"], mapping(pod.get("status"))
         containers = [text(each.get("name")) for each in mappings(mapping(pod.get("spec")).get("containers"))]
@@ -45,22 +47,32 @@ class PodProgram:
         name = named if named in containers else next(iter(containers), "")
         container = next((each for each in mappings(status.get("containerStatuses")) if each.get("name") == name), {})
         state = mapping(container.get("state"))
-        last = mapping(state.get("terminated")) or path(container, "lastState", "terminated")
+        ends = [mapping(state.get("terminated")), path(container, "lastState", "terminated")]
+        last, *earlier = [end for end in ends if end] or [{}]
         waiting = mapping(state.get("waiting"))
         is_delayed = waiting.get("reason") == CRASH_LOOP
-        code = count(last.get("exitCode"))
-        return cls(
+        program = cls(
             pod=metadata["name"],
             uid=metadata["uid"],
             restarts=count(container.get("restartCount")),
             started=optional_time(text(mapping(state.get("running")).get("startedAt")) or None),
-            ended=optional_time(text(last.get("finishedAt")) or None),
-            reason=text(last.get("reason"))[:_TEXT],
-            message=f"container '{name}' of pod '{metadata['name']}' ended with exit code {code}" if last else "",
             waiting=(text(waiting.get("message")) or CRASH_LOOP)[:_TEXT] if is_delayed else "",
         )
+        before = _ended_by(program, name, earlier[0]) if earlier else None
+        return replace(_ended_by(program, name, last), before=before) if last else program
 
     @property
     def is_down(self) -> bool:
         """Whether the last instance has ended, and the next one has not started."""
         return self.ended is not None and self.started is None
+
+
+def _ended_by(program: PodProgram, container: str, end: Object) -> PodProgram:
+    """Return the program with an end of its container, as the kubelet reports it."""
+    code = count(end.get("exitCode"))
+    return replace(
+        program,
+        ended=optional_time(text(end.get("finishedAt")) or None),
+        reason=text(end.get("reason"))[:_TEXT],
+        message=f"container '{container}' of pod '{program.pod}' ended with exit code {code}",
+    )

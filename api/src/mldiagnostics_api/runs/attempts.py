@@ -120,7 +120,7 @@ def _restarted(
         last = result[-1]
         start = state.ended or now
         if program is not None and restarts > 0:
-            result = _closed_by(program, result, now)
+            result = _closed_by(program.before or program, result, now)
             start = program.started or program.ended or now
         elif program is not None and controller == _controller(last):
             message = f"pod '{program.pod}' replaced the one that led the run"
