@@ -378,8 +378,8 @@ class MLRun(RunFields):
         self._ending = threading.current_thread() is threading.main_thread()
         for callback in reversed(self._close_callbacks):
             call_guarded("on-close", callback)
-        self._state.sync(timeout_s / 2, write=False)  # the last beat gathers what short programs have not yet
-        now = time.time()
+        now = time.time()  # before the last beat, which takes its time where other programs run
+        self._state.sync(timeout_s / 2, write=False)  # it gathers what short programs have not yet
         outcome = judge(self._exit_hooks.evidence(declared=phase, preempted=self._state.preempted))
         if self._records_goodput and outcome.phase == "Completed":
             self.recorder.record_job_end_time(now)

@@ -23,11 +23,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.peers
 
-TOLERANCE_S = 0.15
-"""A few thousandths are usual; a machine that others use may hold a process up between the diary and the recorder.
-
-It is less than the shortest step, which a fault of the account would miss or add.
-"""
+TOLERANCE_S = 0.05
+"""A few thousandths are usual; a machine that others use may hold a process up between the diary and the recorder."""
 
 LAG_S, STEP_S = 3.0, 1.0
 """A monitor knows what is in the log, and so what was true up to three seconds before, within a step."""

@@ -29,7 +29,7 @@ Moment: TypeAlias = "datetime | float | None"
 
 
 def _leave_out(*_: object) -> None:
-    """Record no start of a step: the recorder is off."""
+    """Record nothing: the recorder is off."""
 
 
 class GoodputRecorder:
