@@ -6,11 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
+from cli_scene import command_line
 from demo.kubectl import eventually
 from mldiagnostics_cli.exit_codes import INTERRUPTED
 from scene import NAMESPACE, RESOURCE
-from support.programs.command_line import CommandLine
 from support.programs.terminals import in_terminal
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from cluster.provider import Provider
     from demo.kubectl import Kubectl
+    from support.programs.command_line import CommandLine
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator", "training")]
 
@@ -34,18 +34,7 @@ MAY_FORWARD = [
 @pytest.fixture
 def mldiag(running_cluster: Provider, tmp_path: Path) -> CommandLine:
     """The command line with the administrator's kubeconfig, in the namespace of the tests."""
-    return command_line(running_cluster, tmp_path)
-
-
-def command_line(cluster: Provider, folder: Path, **user: str) -> CommandLine:
-    """Return the command line with a kubeconfig whose user has more fields."""
-    config = yaml.safe_load(cluster.kubeconfig.read_text())
-    config["contexts"][0]["context"]["namespace"] = NAMESPACE
-    config["users"][0]["user"] |= user
-    file = folder / "kubeconfig"
-    file.write_text(yaml.safe_dump(config))
-    env = {"KUBECONFIG": str(file), "XDG_STATE_HOME": str(folder / "state"), "BROWSER": str(folder / "browser")}
-    return CommandLine(folder, env=env)
+    return command_line(running_cluster, tmp_path, NAMESPACE)
 
 
 def traces(mldiag: CommandLine, session: str) -> list[str]:
@@ -102,7 +91,7 @@ def test_a_user_without_rights_on_captures_captures_by_port_forward(
     group = f"{JANE['apiGroup']}/v1"
     kubectl.apply({"apiVersion": group, "kind": "Role", "metadata": meta, "rules": MAY_FORWARD})
     kubectl.apply({"apiVersion": group, "kind": "RoleBinding", "metadata": meta, "subjects": [JANE], "roleRef": role})
-    jane = command_line(running_cluster, tmp_path, **{"as": "jane"})
+    jane = command_line(running_cluster, tmp_path, NAMESPACE, user="jane")
     refused = jane.failure("capture", "jobset/training", "--wait")
     assert "refuses the request" in refused
     assert "mldiagnosticsconnections" in refused

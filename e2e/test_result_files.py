@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import claim_scene
 import pytest
-import yaml
+from cli_scene import command_line
 from demo import following
 from demo.kubectl import eventually
 from demo.on_cluster import start_training
 from injection_scene import temporary_namespace
-from support.programs.command_line import CommandLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from cluster.provider import Provider
     from demo.kubectl import Kubectl
+    from support.programs.command_line import CommandLine
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator", "webhook")]
 
@@ -39,18 +38,11 @@ def operator_values(claim: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def users(running_cluster: Provider, tmp_path_factory: pytest.TempPathFactory) -> dict[str, CommandLine]:
     """The command line of each user, and of the administrator."""
-    return {name: command_line(running_cluster, tmp_path_factory.mktemp(name), name) for name in (*ROLES, "admin")}
 
+    def of(name: str, user: str) -> CommandLine:
+        return command_line(running_cluster, tmp_path_factory.mktemp(name), NAMESPACE, user=user)
 
-def command_line(cluster: Provider, folder: Path, user: str) -> CommandLine:
-    """Return the command line of a user, whom the administrator impersonates."""
-    config = yaml.safe_load(cluster.kubeconfig.read_text())
-    config["contexts"][0]["context"]["namespace"] = NAMESPACE
-    if user in ROLES:
-        config["users"][0]["user"]["as"] = user
-    file = folder / "kubeconfig"
-    file.write_text(yaml.safe_dump(config))
-    return CommandLine(folder, env={"KUBECONFIG": str(file)})
+    return {user: of(user, user) for user in ROLES} | {"admin": of("admin", "")}
 
 
 @pytest.fixture(scope="module")
