@@ -14,6 +14,8 @@ from mldiagnostics.configs.hardware import UNKNOWN, hardware, is_known
 from support.programs import environments
 
 SDK = Path(__file__).parents[3] / "sdk/src"
+IMPORT_S = 280
+"""Deadline of a program that imports torch while its gigabytes are not in memory yet and both cores are busy."""
 PEERS_KEYS = {"device_type", "num_slices", "devices_per_slice", "accelerator_type"}
 
 
@@ -30,7 +32,7 @@ def run_program(program: str, folder: Path, *, python: Path = Path(sys.executabl
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=IMPORT_S,
         check=True,
     )
     return json.loads(done.stdout.splitlines()[-1])  # other lines are those of a library

@@ -195,6 +195,7 @@ async def serving(
         storage=Storage(config.volume_root),
         clock=clock,
         journal_interval_s=0.01,
+        final_wait_s=DEADLINE_S,
         account_interval_s=0.01,
     )
     work = asyncio.create_task(plane.run())

@@ -54,7 +54,8 @@ def interpreter(name: str) -> Path:
         if not complete.is_file() or complete.read_text() != wanted:
             shutil.rmtree(folder, ignore_errors=True)
             _uv("venv", "--python", _PYTHON, str(folder))
-            _uv("pip", "install", "--python", str(python), *requirements)
+            # The first import of torch compiles 9000 files otherwise, within the deadline of some test.
+            _uv("pip", "install", "--compile-bytecode", "--python", str(python), *requirements)
             complete.write_text(wanted)
     return python
 

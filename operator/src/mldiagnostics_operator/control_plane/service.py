@@ -74,8 +74,6 @@ async def serve(
             certificate,
             storage=storage,
             clock=clock,
-            journal_interval_s=limits.JOURNAL_INTERVAL_S,
-            account_interval_s=limits.ACCOUNT_INTERVAL_S,
         )
         on_record(plane.note_record)
         with deleted_pods.passed_to(plane.pod_gone, plane.pods_missed):

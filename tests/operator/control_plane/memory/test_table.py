@@ -150,6 +150,27 @@ def test_the_account_ends_with_the_newest_report_whose_events_are_in_the_journal
     assert facts(persist_all(reported)).events_until == 20.0
 
 
+def test_the_account_ends_with_the_newest_report_although_the_clock_of_its_process_was_set_back() -> None:
+    reported = applied([leads(0, 1, events=(0, 4), sent=90.0)])
+    assert facts(persist_all(reported)).events_until == 90.0
+    apply(reported, KEY, leads(0, 2, events=(0, 8), sent=20.0), POD, 2.0)
+    assert facts(persist_all(reported)).events_until == 20.0
+    apply(reported, KEY, leads(0, 1, events=(0, 4), sent=90.0), POD, 3.0)  # it comes late a second time
+    apply(reported, KEY, leads(1, 1, attempt=1, sent=10.0), POD, 4.0)  # the restart is on a host whose clock is behind
+    assert facts(persist_all(reported)).events_until == 10.0
+    apply(reported, KEY, leads(0, 3, events=(0, 8), sent=21.0), POD, 5.0)  # the process before is late
+    assert facts(persist_all(reported)).events_until == 10.0
+
+
+def test_a_journal_of_an_earlier_version_has_the_seconds_of_that_moment_alone() -> None:
+    saved = content(applied([leads(0, 1, sent=90.0)]))
+    after = ReportTable()
+    finished(after.restore(KEY, replace(saved, state={**saved.state, "eventsUntil": 90.0})))
+    assert facts(after).events_until == 90.0
+    apply(after, KEY, leads(0, 2, sent=20.0), POD, 2.0)
+    assert facts(persist_all(after)).events_until == 20.0
+
+
 def test_a_page_that_was_not_written_is_due_again() -> None:
     reported = applied([leads(0, 1)])
     finished(reported.page(KEY))

@@ -74,6 +74,7 @@ class ControlPlane:
         storage: Storage,
         clock: Callable[[], float] = time.time,
         journal_interval_s: float = limits.JOURNAL_INTERVAL_S,
+        final_wait_s: float = limits.FINAL_WAIT_S,
         account_interval_s: float = limits.ACCOUNT_INTERVAL_S,
     ) -> None:
         self._cluster = cluster
@@ -88,6 +89,7 @@ class ControlPlane:
             self._note,
             limited=self._metrics.limited,
             interval_s=journal_interval_s,
+            final_wait_s=final_wait_s,
         )
         self._accounts = Accounts(table, self.journal.location, config.volume_root, interval_s=account_interval_s)
         lookups = Lookups(self._metrics.looked_up)
@@ -162,7 +164,7 @@ class ControlPlane:
         """
         await self.journal.recall(key, self._table.owner(key) or "")
         run = self._table.view(key)
-        if run is not None and run.events_until and (run.goodput is None or run.goodput.as_of < run.events_until):
+        if run is not None and run.events_until and (run.goodput is None or run.goodput.as_of != run.events_until):
             self._accounts.note(key)
 
     def pod_gone(self, uid: str) -> None:

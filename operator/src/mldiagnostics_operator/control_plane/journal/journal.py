@@ -82,6 +82,7 @@ class Journal:
         *,
         limited: Callable[[str], None] = lambda _: None,
         interval_s: float = JOURNAL_INTERVAL_S,
+        final_wait_s: float = FINAL_WAIT_S,
     ) -> None:
         self._table = table
         self._storage = storage
@@ -90,6 +91,7 @@ class Journal:
         self._limited = limited
         self._shares = VolumeShares()
         self._interval_s = interval_s
+        self._final_wait_s = final_wait_s
         self._due: dict[RunKey, float] = {}
         """When a run may be written again, by the loop's clock."""
         self._marks: dict[RunKey, str] = {}
@@ -137,9 +139,9 @@ class Journal:
         await asyncio.gather(*(self._start(key) for key in self._table.unpersisted()), return_exceptions=True)
 
     async def flush(self, key: RunKey) -> None:
-        """Write a run now; return when it is written, or after 2 s."""
+        """Write a run now; return when it is written, or after 2 s by default."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(FINAL_WAIT_S):
+            async with asyncio.timeout(self._final_wait_s):
                 if writing := self._writing.get(key):
                     await asyncio.shield(writing)
                 if self._table.is_unpersisted(key):

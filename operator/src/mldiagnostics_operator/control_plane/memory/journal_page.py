@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 from mldiagnostics_api.reports.reported_run import RunKey
@@ -21,6 +21,20 @@ _MARK: Final = re.compile(rb'\{"v":\d+,"mark":"([^"]*)"')
 _KEY: Final = re.compile(_MARK.pattern + rb',"namespace":"([^"]*)","runId":"([^"]*)"')
 
 
+class EventsMoment(NamedTuple):
+    """Moment of a report with which all goodput events are there; the newest report is the greatest.
+
+    The moment itself says nothing of the order: the clock of the process may have been set back.
+    """
+
+    attempt: int = 0
+    first_received: float = 0.0
+    """When the first report of its process arrived."""
+    sequence: int = 0
+    sent: float = 0.0
+    """In Unix seconds by the clock of the process; 0 if there was no report."""
+
+
 @dataclass(frozen=True, slots=True)
 class JournalPage:
     """Changes of a run that the journal has to write."""
@@ -31,8 +45,8 @@ class JournalPage:
     """New events, by incarnation."""
     sequences: Mapping[str, int]
     """The newest sequence in `state`, by incarnation."""
-    events_until: float
-    """Moment up to which `segments` and earlier pages have all goodput events, as `ReportedRun.events_until`."""
+    events_until: EventsMoment
+    """Moment up to which `segments` and earlier pages have all goodput events."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,12 @@ from mldiagnostics_operator.control_plane.limits import (
     RUN_BYTES,
 )
 from mldiagnostics_operator.control_plane.memory.event_log import EventLog, ProcessName
-from mldiagnostics_operator.control_plane.memory.journal_page import JournalPage, write_state
+from mldiagnostics_operator.control_plane.memory.journal_page import EventsMoment, JournalPage, write_state
 from mldiagnostics_operator.control_plane.memory.process_memory import PeerFacts, ProcessMemory
 from mldiagnostics_operator.control_plane.memory.run_view import reported_run
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 
     from mldiagnostics_api.reports.models import Phase, Report
     from mldiagnostics_api.reports.reported_run import ReportedGoodput, ReportedRun, RunKey
@@ -67,10 +67,10 @@ class RunMemory:
         """The newest configurations, after their place in the order of reports."""
         self._left_out: dict[str, float] = {}
         """When a part of a report was not kept, by its name."""
-        self._events_sent = 0.0
-        """When the newest report was sent whose goodput events are all in memory, by the clock of its process."""
-        self._events_until = 0.0
-        """When the newest report was sent whose goodput events are all in the journal."""
+        self._events_sent = EventsMoment()
+        """The newest report whose goodput events are all in memory."""
+        self._events_until = EventsMoment()
+        """The newest report whose goodput events are all in the journal."""
         self.size = RUN_BYTES
         """Bytes in memory, without event lines."""
         self._goodput: ReportedGoodput | None = None
@@ -153,7 +153,7 @@ class RunMemory:
             changed = self._add_events(report, extras.events) or changed
             if not extras.events.whole:
                 missing.add("goodput events")
-        self._note_sent(report, extras.events)
+        self._note_sent(report, process.first_received, extras.events)
         if is_new:
             self._note_missing(missing, received)
             if not missing:
@@ -162,12 +162,13 @@ class RunMemory:
             self._touch()
         return changed
 
-    def _note_sent(self, report: Report, events: PackedEvents | None) -> None:
+    def _note_sent(self, report: Report, first_received: float, events: PackedEvents | None) -> None:
         """Note when the leader sent a report whose events are all in memory."""
         known = self.known_events(report.incarnation)
         is_whole = events is None or (events.whole and known >= events.first + events.number)
         if report.run is not None and is_whole:
-            self._events_sent = max(self._events_sent, report.sent)
+            moment = EventsMoment(report.attempt, first_received, report.sequence, report.sent)
+            self._events_sent = max(self._events_sent, moment)
 
     def _set_configs(self, order: tuple[int, float, int], configs: ShownConfigs, room: int) -> bool:
         """Keep newer configurations if they fit; return whether they do."""
@@ -220,7 +221,7 @@ class RunMemory:
                 first_received=self._first_received,
                 configs=self._configs[1] if self._configs else ShownConfigs(),
                 left_out=tuple(self._left_out),
-                events_until=self._events_until,
+                events_until=self._events_until.sent,
                 goodput=self._goodput,
             )
         return self._view
@@ -238,7 +239,7 @@ class RunMemory:
             sequences |= {name: process.whole for name, process in present.items()}
             saved.append(orjson.dumps({name: process.saved() for name, process in present.items()})[1:-1])
             yield
-        facts = {**self._facts(), "eventsUntil": until}
+        facts = {**self._facts(), "eventsUntil": tuple(until)}
         return JournalPage(write_state(self.key, mark, facts, saved), segments, sequences, until)
 
     def note_persisted(self, page: JournalPage, files: Mapping[str, WrittenFile], now: float) -> None:
@@ -282,10 +283,10 @@ class RunMemory:
                 configs = restored_configs(saved_configs["value"], saved_configs.get("omitted", 0))
                 self.size += configs.size - (self._configs[1].size if self._configs else 0)
                 self._configs = order, configs
-        self._note_events_until(state.get("eventsUntil", 0.0))
+        self._note_events_until(_events_moment(state.get("eventsUntil", ())))
         self._touch()
 
-    def _note_events_until(self, until: float) -> None:
+    def _note_events_until(self, until: EventsMoment) -> None:
         self._events_sent = max(self._events_sent, until)
         if until > self._events_until:
             self._events_until, self._view = until, None
@@ -338,6 +339,11 @@ class RunMemory:
             return None
         order, configs = self._configs
         return {"order": order, "value": configs.sections, "omitted": configs.omitted}
+
+
+def _events_moment(saved: Sequence[float] | float) -> EventsMoment:
+    """Return the moment that a journal has; earlier versions wrote its seconds alone."""
+    return EventsMoment(sent=saved) if isinstance(saved, float) else EventsMoment(*saved)  # type: ignore[arg-type]
 
 
 def batched(names: Iterable[T], size: int) -> Iterator[list[T]]:
