@@ -51,8 +51,8 @@ OUT_OF_TIME = "Signature not valid in the specified time frame: Expiry [Wed, 25 
 RESPONSES: dict[str, list[tuple[Answer, type[StoreError], str]]] = {
     "s3": [
         (answer(404, "NoSuchBucket"), StoreNotFound, "the bucket does not exist"),
-        (answer(403, "AccessDenied"), StoreForbidden, "grant this identity s3:ListBucket"),
-        ((403, {}, b""), StoreForbidden, "grant this identity s3:ListBucket"),
+        (answer(403, "AccessDenied"), StoreForbidden, "grant this identity s3:"),
+        ((403, {}, b""), StoreForbidden, "grant this identity s3:"),
         (answer(403, "InvalidAccessKeyId"), StoreForbidden, "the credentials were rejected"),
         (answer(403, "SignatureDoesNotMatch"), StoreForbidden, "the credentials were rejected"),
         (answer(400, "ExpiredToken"), StoreForbidden, "the token has expired"),
@@ -64,14 +64,35 @@ RESPONSES: dict[str, list[tuple[Answer, type[StoreError], str]]] = {
     ],
     "az": [
         (answer(404, "ContainerNotFound"), StoreNotFound, "the bucket does not exist"),
-        (answer(403, "AuthorizationPermissionMismatch"), StoreForbidden, "Storage Blob Data Contributor"),
-        ((403, {}, b""), StoreForbidden, "Storage Blob Data Contributor"),
+        (answer(403, "AuthorizationPermissionMismatch"), StoreForbidden, "grant this identity the role"),
+        ((403, {}, b""), StoreForbidden, "grant this identity the role"),
         (answer(403, "AuthenticationFailed"), StoreForbidden, "the credentials were rejected"),
         (answer(403, "AuthenticationFailed", detail=OUT_OF_TIME), StoreForbidden, "the token has expired"),
         (answer(401, "InvalidAuthenticationInfo", "Token is expired."), StoreForbidden, "the token has expired"),
         (answer(403, "AuthenticationFailed", detail=TOO_OLD), StoreForbidden, "the clock of this machine"),
         (answer(409, "AccountIsDisabled"), StoreError, "AccountIsDisabled: Message of the service; see"),
     ],
+}
+
+
+ACTIONS = {
+    "put": "write",
+    "put on a condition": "read",
+    "put in parts": "write",
+    "open": "read",
+    "list": "list",
+    "folders": "list",
+    "delete": "read",
+    "delete all": "list",
+}
+"""The action of the first request of each verb, which is forbidden."""
+RIGHTS = {
+    "s3": {"list": "s3:ListBucket", "read": "s3:GetObject", "write": "s3:PutObject"},
+    "az": {
+        "list": "the role Storage Blob Data Reader on the container, or a signature with the permission l",
+        "read": "the role Storage Blob Data Reader on the container, or a signature with the permission r",
+        "write": "the role Storage Blob Data Contributor on the container, or a signature with the permissions c and w",
+    },
 }
 
 
@@ -91,6 +112,15 @@ def test_each_response_has_its_exception_and_words(faulty: FaultyBucket, number:
         assert str(raised.value).startswith(faulty.url)
         assert words in str(raised.value)
         assert "127.0.0.1" not in str(raised.value)  # no URL of a request, which may have a signature
+
+
+def test_the_right_that_a_request_needs_is_named(faulty: FaultyBucket) -> None:
+    store = open_store(faulty.url, timeout_s=30)
+    faulty.proxy.otherwise = (403, {}, b"")
+    for name, action in ACTIONS.items():
+        with pytest.raises(StoreForbidden) as raised:
+            VERBS[name](store)
+        assert f"; grant this identity {RIGHTS[faulty.scheme][action]}" in str(raised.value), name
 
 
 def message(url: str, *, timeout_s: float = 3) -> str:

@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 from cluster import ambient
-from cluster.paths import cache
+from cluster.paths import E2E, cache
 
 REQUIREMENTS = {
     # First, as the unit tests need it while the others are made.
-    "moto": ("moto[s3]==5.2.5", "flask==3.1.3", "flask-cors==6.0.5"),
+    "moto": tuple((E2E / "tools/moto/requirements.txt").read_text().split()),
     "jax-0.8": ("jax==0.8.2", "jaxlib==0.8.2", "grpcio==1.85.1"),
     "loggers": ("tensorboardX==2.6.5", "trackio==0.43.0"),
     "flax": ("flax==0.12.8", "jax==0.10.2", "optax==0.2.8"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import hmac
+import json
 import os
 import ssl
 import subprocess
@@ -14,18 +15,19 @@ import urllib.request
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from email.utils import formatdate
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
+from cluster.paths import E2E
 from cluster.ports import free_port
 from cluster.sources import node_program
 from cluster.tools import tool
 from support.programs.environments import interpreter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
-    from pathlib import Path
 
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -34,18 +36,6 @@ KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr
 _START_LIMIT_S = 120.0
 _NO_CHECKS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 _NO_CHECKS.check_hostname, _NO_CHECKS.verify_mode = False, ssl.CERT_NONE
-
-_MOTO = """
-import sys, threading
-from moto.server import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import run_simple
-app, turn = DomainDispatcherApplication(create_backend_app), threading.Lock()
-def in_turn(environ, start):
-    with turn:
-        return app(environ, start)
-run_simple("127.0.0.1", int(sys.argv[1]), in_turn, threaded=True)
-"""
-"""One request at a time: moto's conditions are not atomic, those of real services are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +77,26 @@ def running_moto(*, page: int = 7) -> Iterator[ObjectServer]:
     """
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    command = [str(interpreter("moto")), "-c", _MOTO, str(port)]
+    command = [str(interpreter("moto")), str(E2E / "tools/moto/server.py"), "127.0.0.1", str(port)]
+    with _running(command, {"MOTO_S3_DEFAULT_MAX_KEYS": str(page)}, f"{url}/moto-api/"):
+        yield moto_at(url)
+
+
+def moto_at(url: str) -> ObjectServer:
+    """Return a running server of moto."""
 
     def make_bucket(name: str) -> None:
         _request("PUT", f"{url}/{name}", {})
 
-    with _running(command, {"MOTO_S3_DEFAULT_MAX_KEYS": str(page)}, f"{url}/moto-api/"):
-        yield ObjectServer(url, "s3", make_bucket)
+    return ObjectServer(url, "s3", make_bucket)
+
+
+def restricted_s3_user(url: str, actions: Iterable[str]) -> dict[str, str]:
+    """Return the variables of a user of moto with these rights only; from now on it checks the rights of all."""
+    program = Path(__file__).parents[1] / "programs/restricted_s3_user.py"
+    done = subprocess.run([interpreter("moto"), program, url, *actions], check=True, capture_output=True, timeout=120)
+    variables: dict[str, str] = json.loads(done.stdout)
+    return variables
 
 
 @contextlib.contextmanager
@@ -110,6 +113,12 @@ def running_azurite(*, tls: tuple[Path, Path] | None = None) -> Iterator[ObjectS
         *("--skipApiVersionCheck", "--silent", "--disableTelemetry"),
         *(("--cert", str(tls[0]), "--key", str(tls[1]), "--oauth", "basic") if tls else ()),
     ]
+    with _running(command, {"NODE": node_program()}, url):
+        yield azurite_at(url)
+
+
+def azurite_at(url: str) -> ObjectServer:
+    """Return a running server of azurite."""
 
     def make_bucket(name: str) -> None:
         path, date = f"/{ACCOUNT}/{name}", formatdate(usegmt=True)
@@ -120,8 +129,7 @@ def running_azurite(*, tls: tuple[Path, Path] | None = None) -> Iterator[ObjectS
         headers["Authorization"] = f"SharedKey {ACCOUNT}:{_signature(text)}"
         _request("PUT", f"{url}{path}?restype=container", headers)
 
-    with _running(command, {"NODE": node_program()}, url):
-        yield ObjectServer(url, "az", make_bucket)
+    return ObjectServer(url, "az", make_bucket)
 
 
 def shared_access_signature(container: str, permissions: str, expiry: datetime) -> str:

@@ -26,6 +26,8 @@ __all__ = ["check_installation", "check_storage"]
 MEMBERS = ("mldiagnostics", "mldiagnostics-api", "mldiagnostics-kube")
 """Distributions of the same version as the command line."""
 
+_CONTENT = b"written by mldiag doctor\n"
+
 
 def check_installation() -> Iterator[DoctorFinding]:
     """Check the versions of the command line's parts, and whether XProf is installed."""
@@ -41,7 +43,9 @@ def check_installation() -> Iterator[DoctorFinding]:
 
 
 def check_storage(storage: str, *, is_given: bool) -> DoctorFinding:
-    """Write and delete a small file in the root of the runs.
+    """Write, list, read and delete a small file in the root of the runs.
+
+    In a bucket each of them needs a right of its own.
 
     Args:
         storage: Root of the runs: a directory or URL.
@@ -55,12 +59,21 @@ def check_storage(storage: str, *, is_given: bool) -> DoctorFinding:
     key = f".mldiag-doctor-{uuid.uuid4().hex}"
     try:
         store = open_store(storage)
-        store.put(key, b"written by mldiag doctor\n")
-        store.delete(key)
+        store.put(key, _CONTENT)
+        try:
+            next(iter(store.folders()), None)
+            with store.open(key) as file:
+                content = file.read()
+        finally:
+            store.delete(key)
     except MLDiagnosticsError as error:
         problem, _, remedy = str(error).rpartition("; ")
         return broken("storage", problem or remedy, remedy if problem else "check --storage and your rights there")
-    return fine("storage", f"{storage}: a file was written and deleted")
+    if content != _CONTENT:
+        return broken(
+            "storage", f"{storage}: a file has other bytes than were written", "check the volume or the bucket"
+        )
+    return fine("storage", f"{storage}: a file was written, read and deleted")
 
 
 def _xprof() -> DoctorFinding:

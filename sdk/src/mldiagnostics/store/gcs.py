@@ -29,6 +29,7 @@ from mldiagnostics.errors import (
 )
 from mldiagnostics.store.model import HEAD_BYTES, Entry, Stored, checked_key, checked_prefix
 from mldiagnostics.store.process_client import ProcessClient
+from mldiagnostics.store.rights import missing_right
 from mldiagnostics.store.source import UploadSource
 
 if TYPE_CHECKING:
@@ -265,7 +266,7 @@ def _classify(error: Exception) -> tuple[type[StoreError], str, str]:
     if isinstance(error, api.NotFound):
         return StoreNotFound, "the bucket does not exist", "create it or correct its name"
     if isinstance(error, api.Forbidden | api.Unauthorized):
-        return StoreForbidden, "forbidden", "grant this identity a role on the bucket, such as roles/storage.objectUser"
+        return StoreForbidden, "forbidden", f"grant this identity {missing_right('gcs', str(error))}"
     if isinstance(error, auth.DefaultCredentialsError):
         cure = "set up Workload Identity on GKE, application default credentials elsewhere"
         return NoCredentials, "no Google credentials", cure

@@ -15,35 +15,26 @@ from mldiagnostics.errors import (
     StoreNotFound,
     StoreUnreachable,
 )
+from mldiagnostics.store.rights import missing_right
 
 if TYPE_CHECKING:
     from mldiagnostics.bucket_urls import BucketUrl
 
-_CODE = re.compile(r"<Code>([A-Za-z0-9]+)</Code>")
+_CODE = re.compile(r"<Code>([A-Za-z0-9]+)</Code>|\(code: ([A-Za-z]\w*)\)")
+"""In the response, or of one object in a response to a deletion of several."""
 _MESSAGE = re.compile(r"<(?:Message|AuthenticationErrorDetail)>([^<]*)</")
 _DESCRIPTION = re.compile(r'"error_description": ?"([^"\\]*)')  # of Azure's token service
-_STATUS = re.compile(r"status code: (\d{3})")
+_STATUS = re.compile(r"status code: (\d{3})|\(code: (\d{3})\)")
 _QUERY = re.compile(r"\?\S*")  # of a URL; may have a signature
 _NO_CONTAINER = "The specified container does not exist"
 _CAUSE = re.compile(r'(?:message|error): "([^"\n]+)"')  # of a failed connection
+_FORBIDDEN = 403
 _OF_AUTHENTICATION = {"AuthenticationFailed", "AuthorizationFailure", "InvalidAuthenticationInfo"}
 _EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired"}
 
 _Verdict = tuple[type[StoreError], str, str]
 
 _MISSING_BUCKET: _Verdict = (StoreNotFound, "the bucket does not exist", "create it or correct its name")
-_FORBIDDEN: dict[str, _Verdict] = {
-    "s3": (
-        StoreForbidden,
-        "forbidden",
-        "grant this identity s3:ListBucket, and s3:GetObject, s3:PutObject and s3:DeleteObject on the objects",
-    ),
-    "azure": (
-        StoreForbidden,
-        "forbidden",
-        "grant this identity the role Storage Blob Data Contributor on the container",
-    ),
-}
 _REJECTED: _Verdict = (StoreForbidden, "the credentials were rejected", "correct or renew them")
 _SKEW: _Verdict = (StoreForbidden, "the clock of this machine differs from the service's", "set the clock")
 _EXPIRED_TOKEN: _Verdict = (StoreForbidden, "the token has expired", "renew the credentials")
@@ -141,7 +132,10 @@ def _verdict(error: Exception, extra: str) -> _Verdict:
         return verdict
     if isinstance(error, UnauthenticatedError) or any(part in text for part in _OF_CREDENTIALS):
         return _NO_CREDENTIALS[extra]
-    return _verdict_of_status(403 if isinstance(error, PermissionDeniedError) else _status(text), extra)
+    status = 403 if isinstance(error, PermissionDeniedError) else _status(text)
+    if status == _FORBIDDEN or code == "AccessDenied":
+        return StoreForbidden, "forbidden", f"grant this identity {missing_right(extra, text)}"
+    return _verdict_of_status(status, extra)
 
 
 def _verdict_of_authentication(message: str) -> _Verdict | None:
@@ -155,7 +149,7 @@ def _verdict_of_authentication(message: str) -> _Verdict | None:
 
 def _verdict_of_status(status: int | None, extra: str) -> _Verdict:
     """Return the meaning of a response without a known code; None means no response."""
-    known = {301: _REGION, 401: _NO_CREDENTIALS[extra], 403: _FORBIDDEN[extra], 507: _FULL}
+    known = {301: _REGION, 401: _NO_CREDENTIALS[extra], 507: _FULL}
     if status in known:
         return known[status]
     return _UNREACHABLE if status is None or status >= 500 or status in {408, 429} else _OTHER
@@ -180,7 +174,7 @@ def _reason(error: Exception) -> str:
 
 def _code(text: str) -> str:
     match = _CODE.search(text)
-    return match[1] if match else ""
+    return match[1] or match[2] if match else ""
 
 
 def _message(text: str) -> str:
@@ -190,4 +184,4 @@ def _message(text: str) -> str:
 
 def _status(text: str) -> int | None:
     match = _STATUS.search(text)
-    return int(match[1]) if match else None
+    return int(match[1] or match[2]) if match else None
