@@ -86,8 +86,12 @@ def _single(number: float) -> bytes:
 def _varint(number: int) -> bytes:
     """Return an integer as protobuf encodes it; a negative one takes ten bytes."""
     number &= 2**64 - 1
-    if number < 128:
+    if number < 1 << 7:
         return bytes((number,))
+    if number < 1 << 14:
+        return bytes((number & 127 | 128, number >> 7))
+    if number < 1 << 21:  # as the step of almost all jobs
+        return bytes((number & 127 | 128, number >> 7 & 127 | 128, number >> 14))
     encoded = bytearray()
     while number >= 128:
         encoded.append(number & 127 | 128)

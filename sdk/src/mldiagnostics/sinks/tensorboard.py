@@ -157,13 +157,8 @@ class EventFile:
     def append(self, batch: Sequence[Record]) -> None:
         """Append the batch's metrics. Raises `SinkUnavailable` if the disk fails."""
         self.open()
-        yield_gil = GilYielder()
-        events = []
-        for record in batch:
-            if record.kind == "metric" and record.value is not None:
-                events.append(self._event(record))
-                yield_gil()
-        self._write(frames(events))
+        metrics = [record for record in batch if record.kind == "metric" and record.value is not None]
+        self._write(frames(GilYielder().results(self._event, metrics)))
 
     def close(self) -> None:
         """Close the file; the next batch creates another."""
@@ -172,7 +167,10 @@ class EventFile:
             self._file = None
 
     def _event(self, record: Record) -> bytes:
-        tag, step = tag_of(record), record.step
+        step = record.step
+        if not record.labels and type(record.value) is float and step is not None and 0 <= step <= _MAX_INT64:
+            return number_event(record.t, step, record.name, record.value)
+        tag = tag_of(record)
         step = self._counted(tag) if step is None else max(-_MAX_INT64, min(step, _MAX_INT64))
         if isinstance(record.value, float):
             return number_event(record.t, step, tag, record.value)
