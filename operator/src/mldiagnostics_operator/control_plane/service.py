@@ -8,7 +8,6 @@ import math
 import time
 from typing import TYPE_CHECKING, Final
 
-from mldiagnostics_operator.control_plane import limits
 from mldiagnostics_operator.control_plane.http.server import ControlPlane
 from mldiagnostics_operator.control_plane.journal.journal import JournalUnavailable
 from mldiagnostics_operator.control_plane.publication import publication

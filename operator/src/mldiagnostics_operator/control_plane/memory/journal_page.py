@@ -22,9 +22,9 @@ _KEY: Final = re.compile(_MARK.pattern + rb',"namespace":"([^"]*)","runId":"([^"
 
 
 class EventsMoment(NamedTuple):
-    """Moment of a report with which all goodput events are there; the newest report is the greatest.
+    """Moment of a report with which all goodput events are there.
 
-    The moment itself says nothing of the order: the clock of the process may have been set back.
+    The newest report is the greatest. Its moment alone says nothing of the order, as the clock may have been set back.
     """
 
     attempt: int = 0
