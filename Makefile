@@ -25,6 +25,7 @@ SOURCES := $(MEMBERS) e2e tests bench examples docs/generate conftest.py
 IN_E2E := cd e2e && $(PY) -m cluster
 COMPILE := $(UV) pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 \
   --no-emit-package mldiagnostics $(MEMBERS:%=--no-emit-package mldiagnostics-%)
+BUCKETS := --extra azure --extra gcs --extra s3
 RELEASE := cd e2e && $(PY) -m release
 NUMBERED = --version $(VERSION) --registry $(REGISTRY) --platform "$(PLATFORM)"
 
@@ -177,10 +178,10 @@ announce: setup ## Make the release of this version on GitHub, with notes and fi
 lock: setup ## Resolve the dependencies anew
 	@$(COMPILE) --all-extras -o requirements.lock --group dev --group peers --group oracle $(MEMBERS:%=%/pyproject.toml)
 	@set -e; for image in operator webhook cli; do \
-	  $(COMPILE) $$([ $$image = cli ] && echo --extra azure --extra gcs --extra s3) -c requirements.lock -o $$image/requirements.lock $$image/pyproject.toml; \
+	  $(COMPILE) $$([ $$image = cli ] && echo $(BUCKETS)) -c requirements.lock -o $$image/requirements.lock $$image/pyproject.toml; \
 	  printf "hatchling\nuv==$(UV_VERSION)\n" | $(COMPILE) -o $$image/build.lock -; \
 	done
-	@$(COMPILE) -c requirements.lock -o cli/xprof/requirements.lock cli/xprof/requirements.in
+	@$(COMPILE) $(BUCKETS) --extra xprof -c requirements.lock -o cli/xprof/requirements.lock cli/pyproject.toml
 
 fmt: setup ## Format the sources
 	@$(BIN)/ruff check -q --fix $(SOURCES); $(BIN)/ruff format -q $(SOURCES)

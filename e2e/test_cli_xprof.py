@@ -1,4 +1,4 @@
-"""`mldiag capture`, `profiles` and `xprof` on a cluster: from the operator's claim to a page of XProf here."""
+"""`mldiag capture`, `profiles` and `xprof` on a cluster: from a claim and from buckets to a page of XProf."""
 
 import json
 import os
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import bucket_servers
 import claim_scene
 import pytest
 from cluster import images
@@ -20,7 +21,8 @@ from demo.installation import NAMESPACE as OPERATORS
 from demo.kubectl import Kubectl, eventually
 from release.parts import XPROF
 from scene import NAMESPACE
-from viewer import hosts_served
+from support.servers.object_servers import ObjectServer
+from viewer import hosts_in_xprof, hosts_served
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
@@ -28,9 +30,18 @@ SHORT = "short"
 
 
 @pytest.fixture(scope="module")
-def operator_values(claim: str) -> dict[str, Any]:
-    """Values of an operator whose volume is a claim."""
-    return claim_scene.values(claim)
+def operator_values(claim: str, kubectl: Kubectl) -> dict[str, Any]:
+    """Values of an operator whose volume is a claim, with keys of buckets."""
+    kubectl.apply(bucket_servers.keys(OPERATORS))
+    return claim_scene.values(claim) | {"buckets.secretName": bucket_servers.NAME}
+
+
+@pytest.fixture(scope="module")
+def buckets(running_cluster: Provider, kubectl: Kubectl, namespace: str) -> Iterator[dict[str, ObjectServer]]:
+    """Servers of buckets in the namespace of the captures, whose keys the operator and XProf have."""
+    assert namespace == NAMESPACE
+    with bucket_servers.bucket_servers(running_cluster, kubectl) as servers:
+        yield servers
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +92,40 @@ def test_a_capture_on_the_operators_claim_is_downloaded_and_opened_in_xprof(
     finally:
         mldiag(["xprof", "delete", *(each["name"] for each in document("xprof", "list", *where)), "--yes", *where], env)
     assert document("xprof", "list", *where) == []
+
+
+@pytest.mark.parametrize("scheme", ["s3", "az"])
+@pytest.mark.usefixtures("xprof_image")
+def test_a_capture_in_a_bucket_is_downloaded_and_opened_in_xprof(
+    scheme: str,
+    running_cluster: Provider,
+    training: list[str],
+    buckets: dict[str, ObjectServer],
+    tmp_path: Path,
+) -> None:
+    env = {"KUBECONFIG": str(running_cluster.kubeconfig)} | buckets[scheme].environment()
+
+    def document(*arguments: str) -> Any:
+        return json.loads(mldiag([*arguments, "-o", "json"], env))
+
+    directory = f"{scheme}://{bucket_servers.BUCKET}/shown"
+    capture = ("capture", "jobset/training", "--duration", "500ms", "--log-directory", directory, "--wait")
+    captured = document(*capture, "-n", NAMESPACE)
+    session = captured["session"]
+    assert (captured["directory"], len(captured["targets"])) == (directory, len(training))
+    [copied] = document("profiles", "download", f"{directory}/{session}", "--to", str(tmp_path), "-n", NAMESPACE)
+    assert (copied["session"], copied["files"]) == (session, 3), "two traces and the record"
+    assert hosts_in_xprof(tmp_path, session) == set(training)
+
+    where = ("-n", OPERATORS)
+    server = ("--image", XPROF.default_image, "--bucket-secret", bucket_servers.NAME, "--memory", "1Gi")
+    [made] = document("xprof", "create", directory, "--on", "kubernetes", *server, *where)
+    try:
+        assert (made["state"], made["logDirectory"]) == ("Running", directory)
+        with connected(made["name"], env) as port:
+            assert hosts_served(port, session) == set(training)
+    finally:
+        mldiag(["xprof", "delete", made["name"], "--yes", *where], env)
 
 
 @contextmanager

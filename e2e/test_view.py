@@ -1,9 +1,7 @@
 """The web view as a Deployment: behind a proxy viewers see what RBAC shows them, without one all runs."""
 
 import json
-import re
 import secrets
-import subprocess
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +18,7 @@ from demo import injecting, installation
 from demo.installation import NAMESPACE as INSTALLED
 from demo.kubectl import Kubectl, eventually
 from demo.on_cluster import HOSTS, start_training
+from forwarding import forwarded
 from injection_scene import temporary_namespace
 from release.parts import COMMAND_LINE, OPERATOR
 from scene import RESOURCE
@@ -113,18 +112,10 @@ class Browser:
 
 
 @contextmanager
-def forwarded(kubectl: Kubectl) -> Iterator[Browser]:
+def browsing(kubectl: Kubectl) -> Iterator[Browser]:
     """Yield a browser on a forwarded port of the view."""
-    command = [str(kubectl.binary), f"--kubeconfig={kubectl.kubeconfig}", "port-forward", f"--namespace={INSTALLED}"]
-    with subprocess.Popen([*command, f"deployment/{VIEW}", ":8425"], stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout
-            line = process.stdout.readline()
-            port = re.search(r"127\.0\.0\.1:(\d+)", line)
-            assert port, line
-            yield Browser(int(port[1]))
-        finally:
-            process.terminate()
+    with forwarded(kubectl, INSTALLED, f"deployment/{VIEW}", [8425]) as [port]:
+        yield Browser(port)
 
 
 def test_a_viewer_behind_a_proxy_sees_the_runs_of_their_namespaces(
@@ -133,7 +124,7 @@ def test_a_viewer_behind_a_proxy_sees_the_runs_of_their_namespaces(
     install_view(PROXY)
     run = run_with_link(kubectl)
     grant(kubectl, "view", group="research")
-    with forwarded(kubectl) as anybody:
+    with browsing(kubectl) as anybody:
         assert anybody.get("/api/runs")[0] == 401
         jane, mallory = anybody.logged_in("jane", "research"), anybody.logged_in("mallory")
         eventually(lambda: NAMESPACE in jane.runs(), "the run in the view", deadline_s=DEADLINE_S)
@@ -159,7 +150,7 @@ def test_a_viewer_captures_from_the_page_with_the_rights_of_their_own(
     grant(kubectl, "view", group="guests")
     order = {"orderId": "0123456789", "ranks": [0, 1], "durationMilliseconds": 1000}
     path = f"/api/runs/cluster/{NAMESPACE}:{run['metadata']['name']}"
-    with forwarded(kubectl) as anybody:
+    with browsing(kubectl) as anybody:
         jane, guest = anybody.logged_in("jane", "trainers"), anybody.logged_in("guest", "guests")
 
         def capturable() -> bool:
@@ -190,7 +181,7 @@ def test_a_viewer_captures_from_the_page_with_the_rights_of_their_own(
 def test_without_a_proxy_it_is_reached_by_port_forward_only(kubectl: Kubectl, install_view: InstallView) -> None:
     install_view({})
     assert not kubectl.exists("service", VIEW, f"--namespace={INSTALLED}")
-    with forwarded(kubectl) as browser:
+    with browsing(kubectl) as browser:
         eventually(lambda: NAMESPACE in browser.runs(), "the run in the view", deadline_s=DEADLINE_S)
         assert "<title>" in browser.get("/")[2]
 

@@ -20,7 +20,7 @@ from mldiagnostics_cli.profiles.references import find_session, opened
 from mldiagnostics_cli.sources import is_on_volume
 from mldiagnostics_cli.xprof.hosting import host_here
 from mldiagnostics_cli.xprof.in_cluster import find_shown, forward_in_cluster
-from mldiagnostics_cli.xprof.instances import IDLE_S
+from mldiagnostics_cli.xprof.limits import IDLE_S
 
 if TYPE_CHECKING:
     from mldiagnostics_cli.captures.ending import CaptureEnd

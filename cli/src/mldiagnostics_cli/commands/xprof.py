@@ -8,6 +8,7 @@ import click
 
 from mldiagnostics_cli.commands.cluster_options import cluster_options
 from mldiagnostics_cli.commands.options import OutputFormat, examples, output_option, parsed
+from mldiagnostics_cli.xprof.limits import CACHE_BYTES, IDLE_S
 
 if TYPE_CHECKING:
     from mldiagnostics_cli.cluster.options import ClusterOptions
@@ -50,6 +51,8 @@ def xprof() -> None:
         "mldiag xprof create --on local s3://bucket/runs/4f6c --cache-size 50Gi --open",
         "mldiag xprof create gs://bucket/runs/4f6c --on kubernetes --image xprof:2.24 --service-account reader",
         "mldiag xprof create volume:///runs/4f6c --on kubernetes --image xprof:2.24 --claim mldiagnostics",
+        "mldiag xprof create s3://bucket/runs/4f6c --on kubernetes --image REGISTRY/mldiagnostics-xprof:0.1.0 "
+        "--service-account reader",
         "mldiag xprof create gs://bucket/runs/4f6c --on gce --zone us-east5-a",
     ),
 )
@@ -64,7 +67,7 @@ def xprof() -> None:
     "--idle-after",
     "idle_s",
     metavar="TIME",
-    default="2h",
+    default=f"{IDLE_S / 3600:g}h",
     show_default=True,
     callback=parsed(_parse_idle),
     help="local, kubernetes: end after this time without traffic; 0 for never.",
@@ -73,15 +76,18 @@ def xprof() -> None:
     "--cache-size",
     "cache_bytes",
     metavar="SIZE",
-    default="20Gi",
+    default=f"{CACHE_BYTES >> 30}Gi",
     show_default=True,
     callback=parsed(_parse_size),
-    help="local: most disk for copies of sessions in s3:// and az://, which XProf cannot read.",
+    help="local, kubernetes: most disk for copies of sessions in s3:// and az://, which XProf cannot read.",
 )
 @open_option
 @click.option("--image", metavar="IMAGE", help="kubernetes: image with the commands xprof and python3; needed.")
 @click.option("--claim", metavar="NAME", help="kubernetes: claim of volume:///…, such as the operator's.")
 @click.option("--service-account", metavar="NAME", help="kubernetes, gce: account that can read the bucket.")
+@click.option(
+    "--bucket-secret", metavar="NAME", help="kubernetes: Secret whose keys are the variables of s3:// or az://."
+)
 @click.option(
     "--machine-type",
     metavar="TYPE",
@@ -107,6 +113,7 @@ def _create(
     image: str | None,
     claim: str | None,
     service_account: str | None,
+    bucket_secret: str | None,
     machine_type: str | None,
     zone: str | None,
     memory: str | None,
@@ -121,7 +128,8 @@ def _create(
     On this machine it is a process in the background that only this machine can reach. XProf cannot read s3:// and
     az://: a session there is copied when it is opened, and the sessions that nobody has opened for longest are deleted
     from the copy when it is full. On Kubernetes it is a restricted pod that only port-forward reaches, unless an
-    Ingress is requested; a server there that has ended is started again. On Compute Engine it is a virtual machine that
+    Ingress is requested; a server there that has ended is started again. Its image needs mldiagnostics-cli for s3://
+    and az://, as mldiagnostics-xprof has it. On Compute Engine it is a virtual machine that
     only ssh reaches; gcloud makes it, and it costs until it is deleted. Open the last two with `mldiag xprof connect`.
     """
     from mldiagnostics_cli.xprof.hosting import create_here, create_in_cluster
@@ -166,6 +174,8 @@ def _create(
         image=image,
         claim=claim,
         service_account=service_account,
+        bucket_secret=bucket_secret,
+        cache_bytes=cache_bytes,
         resources=resources_of(machine_type, memory),
         host=ingress_host,
         idle_s=idle_s,

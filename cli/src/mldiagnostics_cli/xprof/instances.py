@@ -13,11 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 __all__ = [
-    "CACHE_BYTES",
     "ENDED",
     "FAILED",
     "IDLE",
-    "IDLE_S",
     "RUNNING",
     "STARTING",
     "XprofInstance",
@@ -27,12 +25,6 @@ __all__ = [
     "nearest",
     "trimmed",
 ]
-
-IDLE_S = 2 * 3600.0
-"""A server ends after so long without a reader: enough for a meeting, and no memory is held all night."""
-
-CACHE_BYTES = 20 * 2**30
-"""Most bytes of the copy of a bucket that XProf cannot read."""
 
 RUNNING, STARTING, IDLE, FAILED = "Running", "Starting", "Idle", "Failed"
 ENDED = frozenset({IDLE, FAILED})

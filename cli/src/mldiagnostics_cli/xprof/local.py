@@ -21,7 +21,8 @@ from mldiagnostics.layout import PROFILE_DIR, TRACE_SUFFIX
 from mldiagnostics.locations import absolute_location, local_path
 
 from mldiagnostics_cli.state import state_directory
-from mldiagnostics_cli.xprof.instances import CACHE_BYTES, XprofInstance, free_name
+from mldiagnostics_cli.xprof.instances import XprofInstance, free_name
+from mldiagnostics_cli.xprof.limits import CACHE_BYTES
 
 __all__ = ["LOCAL", "create_local", "delete_local", "has_profiles", "is_server", "list_local"]
 

@@ -21,8 +21,8 @@ from mldiagnostics.errors import MLDiagnosticsError
 
 from mldiagnostics_cli.xprof.idle_server import LOCALHOST, serve
 from mldiagnostics_cli.xprof.local import is_server
+from mldiagnostics_cli.xprof.stage_plan import is_staged
 from mldiagnostics_cli.xprof.stage_server import LOG_DIRECTORY, serving_stage
-from mldiagnostics_cli.xprof.staging import is_staged
 
 __all__: list[str] = []
 

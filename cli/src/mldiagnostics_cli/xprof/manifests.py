@@ -15,7 +15,8 @@ from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.names import OPT_IN_LABEL
 
 from mldiagnostics_cli.xprof import idle_server
-from mldiagnostics_cli.xprof.instances import IDLE_S
+from mldiagnostics_cli.xprof.limits import CACHE_BYTES, IDLE_S
+from mldiagnostics_cli.xprof.stage_plan import is_staged
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -63,6 +64,10 @@ _NAME_LIMIT = 52 - len("mldiag-xprof-")
 
 _MOUNT = "/logs"
 _TMP = "/tmp"  # noqa: S108 - of the container
+_CACHE = "/cache"
+_STAGED_SERVER = "mldiagnostics_cli.xprof.pod_server"
+_AZURE_IDENTITY = {"azure.workload.identity/use": "true"}
+"""AKS gives pods with this label the identity of their service account."""
 _VOLUME = "volume://"
 _MACHINE = re.compile(r"[a-z][a-z0-9]*-(standard|highmem|highcpu)-([0-9]{1,3})", re.ASCII)
 _GIB_OF_A_CPU = {"standard": 4, "highmem": 8, "highcpu": 1}
@@ -76,10 +81,12 @@ class XprofSpec:
 
     Args:
         name: Its name.
-        log_directory: `gs://…`, or `volume:///…` for a directory of the claim.
-        image: Image in which the command `xprof` runs.
+        log_directory: `gs://…`, `s3://…`, `az://…`, or `volume:///…` for a directory of the claim.
+        image: Image in which the command `xprof` runs; with `mldiagnostics-cli` for `s3://` and `az://`.
         claim: Claim with the profiles, such as the operator's; None without one.
         service_account: Service account of the pod, which can read the bucket; None for the default one.
+        bucket_secret: Secret whose keys are variables of the bucket's client, such as AWS_ACCESS_KEY_ID; or None.
+        cache_bytes: Most bytes of the copy of a bucket that XProf cannot read.
         resources: Requests of the pod.
         host: Host of an Ingress; None without one.
         idle_s: It ends after so many seconds without readers; 0 for never.
@@ -90,6 +97,8 @@ class XprofSpec:
     image: str
     claim: str | None = None
     service_account: str | None = None
+    bucket_secret: str | None = None
+    cache_bytes: int = CACHE_BYTES
     resources: dict[str, str]
     host: str | None = None
     idle_s: float = IDLE_S
@@ -131,7 +140,7 @@ def objects(spec: XprofSpec) -> list[dict[str, Any]]:
 
     Raises:
         ConfigurationError: The name is too long, or the log directory is a path of this machine or in a claim that is
-            not given.
+            not given, or the Secret is not for its kind of bucket.
     """
     if len(spec.name) > _NAME_LIMIT:
         raise ConfigurationError(f"{spec.name}: is longer than {_NAME_LIMIT} characters; choose a shorter name")
@@ -147,7 +156,7 @@ def objects(spec: XprofSpec) -> list[dict[str, Any]]:
         "backoffLimit": RESTARTS,
         "podFailurePolicy": {"rules": [is_disrupted]},
         "ttlSecondsAfterFinished": KEPT_S,
-        "template": {"metadata": {"labels": labels}, "spec": _pod(spec)},
+        "template": {"metadata": {"labels": labels | _identity_labels(spec)}, "spec": _pod(spec)},
     }
     cron_job = {
         "apiVersion": "batch/v1",
@@ -210,12 +219,15 @@ def _pod(spec: XprofSpec) -> dict[str, Any]:
     if spec.claim is not None:
         mounts.append({"name": "logs", "mountPath": _MOUNT})
         volumes.append({"name": "logs", "persistentVolumeClaim": {"claimName": spec.claim}})
+    if is_staged(spec.log_directory):
+        mounts.append({"name": "cache", "mountPath": _CACHE})
+        volumes.append({"name": "cache", "emptyDir": {}})
     container = {
         "name": "xprof",
         "image": spec.image,
-        "command": ["python3", "-c", inspect.getsource(idle_server)],
-        "args": [str(PORT), str(spec.idle_s), "xprof", "--logdir", _directory_in_pod(spec)],
+        **_process(spec),
         "env": [{"name": "HOME", "value": _TMP}],
+        **_secret_variables(spec),
         "ports": [{"name": "http", "containerPort": PORT}],
         "readinessProbe": {"httpGet": {"path": "/", "port": "http"}, "periodSeconds": 5},
         "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -246,13 +258,37 @@ def _pod(spec: XprofSpec) -> dict[str, Any]:
     }
 
 
+def _process(spec: XprofSpec) -> dict[str, list[str]]:
+    """Return the command of the container and its arguments."""
+    if is_staged(spec.log_directory):
+        arguments = [str(PORT), str(spec.idle_s), str(spec.cache_bytes), spec.log_directory, _CACHE]
+        return {"command": ["python3", "-m", _STAGED_SERVER], "args": arguments}
+    arguments = [str(PORT), str(spec.idle_s), "xprof", "--logdir", _directory_in_pod(spec)]
+    return {"command": ["python3", "-c", inspect.getsource(idle_server)], "args": arguments}
+
+
+def _secret_variables(spec: XprofSpec) -> dict[str, Any]:
+    if spec.bucket_secret is None:
+        return {}
+    if not is_staged(spec.log_directory):
+        raise ConfigurationError(
+            f"--bucket-secret: is for s3:// and az://, not for {spec.log_directory}; give --service-account or --claim"
+        )
+    return {"envFrom": [{"secretRef": {"name": spec.bucket_secret}}]}
+
+
+def _identity_labels(spec: XprofSpec) -> dict[str, str]:
+    is_azure = spec.log_directory.startswith(("az://", "abfss://"))
+    return _AZURE_IDENTITY if is_azure and spec.service_account is not None else {}
+
+
 def _directory_in_pod(spec: XprofSpec) -> str:
     location = spec.log_directory
     if location.startswith("gs://"):
         return location
     if not location.startswith(f"{_VOLUME}/") or ".." in location.split("/"):
         raise ConfigurationError(
-            f"{location}: a pod cannot read it; give gs://bucket/prefix, or volume:///path with --claim"
+            f"{location}: a pod cannot read it; give the URL of a bucket, or volume:///path with --claim"
         )
     if spec.claim is None:
         raise ConfigurationError(f"{location}: lies in a claim; give its name with --claim")

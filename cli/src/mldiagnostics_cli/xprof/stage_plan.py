@@ -6,15 +6,29 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mldiagnostics.layout import PROFILE_DIR, is_trace, session_of
+from mldiagnostics.locations import is_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from mldiagnostics.store import Entry
 
-__all__ = ["CachedSession", "RemoteSession", "evictions", "has_plain_segments", "newest_that_fits", "sessions_of"]
+__all__ = [
+    "CachedSession",
+    "RemoteSession",
+    "evictions",
+    "has_plain_segments",
+    "is_staged",
+    "newest_that_fits",
+    "sessions_of",
+]
 
 _MAX_SEGMENT_BYTES = 255
+
+
+def is_staged(log_directory: str) -> bool:
+    """Return whether XProf cannot read a log directory itself."""
+    return is_bucket(log_directory) and not log_directory.startswith("gs://")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 from mldiagnostics.layout import PROFILE_DIR, RECORDS_DIR, REPORTED_DIR
-from mldiagnostics.locations import is_bucket
 
 from mldiagnostics_cli.xprof.stage_plan import (
     CachedSession,
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.store import Store
 
-__all__ = ["SessionStage", "is_staged"]
+__all__ = ["SessionStage"]
 
 DEPTH = 2
 """Sessions of a run, of the root of runs, and of a root with namespaces."""
@@ -40,11 +39,6 @@ PARALLEL = 16
 _CHUNK_BYTES = 1024 * 1024
 _PLUGINS = PROFILE_DIR.partition("/")[0]
 _WITHOUT_RUNS = {_PLUGINS, RECORDS_DIR, REPORTED_DIR}
-
-
-def is_staged(log_directory: str) -> bool:
-    """Return whether XProf cannot read a log directory itself."""
-    return is_bucket(log_directory) and not log_directory.startswith("gs://")
 
 
 class SessionStage:
