@@ -29,6 +29,11 @@ async def check(directory: LogDirectory) -> str:
     return url
 
 
+async def _checked(directory: LogDirectory) -> str:
+    async with asyncio.timeout(DEADLINE_S):
+        return await check(directory)
+
+
 def main() -> int:
     """Check the default storage, print the result and return the exit status."""
     try:
@@ -39,7 +44,7 @@ def main() -> int:
             return 0
         storage = Storage(settings.volume_root)
         try:
-            url = asyncio.run(asyncio.wait_for(check(storage.directory(location)), DEADLINE_S))
+            url = asyncio.run(_checked(storage.directory(location)))
         finally:
             storage.close()
     except (MLDiagnosticsError, ValueError, TimeoutError) as error:

@@ -143,5 +143,6 @@ async def _cluster_name(
             _log.info("The cluster's name is %(cluster)s", {"cluster": name})
             return name
         with suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), _RETRY_S)
+            async with asyncio.timeout(_RETRY_S):
+                await stop.wait()
     return None

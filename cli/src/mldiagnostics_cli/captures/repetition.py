@@ -109,7 +109,8 @@ async def repeat(
                     note(f"{wanted.message}:")
                     end = await _capture(work, wanted.message, interruption, end)
             with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), recurrence.pause_s(clock(), look_s))
+                async with asyncio.timeout(recurrence.pause_s(clock(), look_s)):
+                    await stop.wait()
     return replace(end, exit_code=INTERRUPTED)
 
 

@@ -60,7 +60,8 @@ class Expiry:
             while (wait_s := self._next_s - monotonic()) > 0:
                 self._sooner.clear()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._sooner.wait(), wait_s)
+                    async with asyncio.timeout(wait_s):
+                        await self._sooner.wait()
 
     async def _list(self) -> list[Finished]:
         finished: list[Finished] = []

@@ -8,6 +8,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Final
 
+from mldiagnostics_operator.control_plane import limits
 from mldiagnostics_operator.control_plane.http.server import ControlPlane
 from mldiagnostics_operator.control_plane.journal.journal import JournalUnavailable
 from mldiagnostics_operator.control_plane.publication import publication
@@ -73,6 +74,8 @@ async def serve(
             certificate,
             storage=storage,
             clock=clock,
+            journal_interval_s=limits.JOURNAL_INTERVAL_S,
+            account_interval_s=limits.ACCOUNT_INTERVAL_S,
         )
         on_record(plane.note_record)
         with deleted_pods.passed_to(plane.pod_gone, plane.pods_missed):

@@ -5,6 +5,8 @@ import errno
 import socket
 from enum import Enum, auto
 
+from mldiagnostics.capture.deadline import TIMEOUTS, Deadline
+
 _NO_ROUTE_ERRORS = {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.ETIMEDOUT, errno.EHOSTDOWN}
 
 
@@ -21,8 +23,8 @@ class Connectivity(Enum):
 async def check_connection(host: str, port: int, *, timeout_s: float) -> Connectivity:
     """Open a TCP connection, close it, and return the result."""
     try:
-        _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), timeout_s)
-    except (asyncio.TimeoutError, TimeoutError):
+        _, writer = await Deadline(timeout_s).bound(asyncio.open_connection(host, port))
+    except TIMEOUTS:
         return Connectivity.NO_ANSWER
     except socket.gaierror:
         return Connectivity.UNKNOWN_NAME

@@ -1,6 +1,5 @@
 """The capture of one target: verify, probe, record, read, store."""
 
-import asyncio
 import contextlib
 import random
 import time
@@ -136,7 +135,7 @@ class TargetCapture:
                     ) from error
             with contextlib.suppress(*TIMEOUTS):
                 jitter = random.uniform(0.5, 1)  # noqa: S311 - spreads retries, guards nothing
-                await asyncio.wait_for(self._shared.control.wait(), pause_s * jitter)
+                await Deadline(pause_s * jitter).bound(self._shared.control.wait())
             pause_s = min(2 * pause_s, _LONGEST_BUSY_PAUSE_S)
         raise failures.cancelled()
 

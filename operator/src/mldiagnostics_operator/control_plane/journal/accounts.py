@@ -93,7 +93,8 @@ class Accounts:
                 if key is None:
                     self._wake.clear()
                     with suppress(TimeoutError):
-                        await asyncio.wait_for(self._wake.wait(), wait_s)
+                        async with asyncio.timeout(wait_s):
+                            await self._wake.wait()
                     continue
                 await self._compute(key, pool)
 
