@@ -136,8 +136,8 @@ chaos: setup ## Attacks and disruptions on a cluster, with a table (CHAOS=name f
 slowdown: setup ## A training on a cluster gets slower at a secret step, and is captured (about 10 min)
 	@$(PY) -m pytest -q -n 0 e2e/training_slowdown.py
 
-agreement: setup ## Ask every surface of a cluster about 125 random histories of runs (SEED=n repeats them; not yet in `make test`)
-	@HYPOTHESIS_PROFILE=fuzz $(PY) -m pytest -q -n 0 tests/seams/cluster_run_facts.py $(SEED:%=--hypothesis-seed=%)
+agreement: setup ## Ask every surface of a cluster about 125 random histories of runs; `make test` has eight (SEED=n repeats them)
+	@HYPOTHESIS_PROFILE=fuzz $(PY) -m pytest -q -n 0 tests/seams/test_cluster_run_facts.py $(SEED:%=--hypothesis-seed=%)
 
 bench: setup ## Measure speed and memory beside peers; rewrites docs/benchmarks.md
 	@PYTHONPATH=e2e:tests $(PY) -m bench $(BENCH)

@@ -13,18 +13,20 @@ from mldiagnostics.goodput.events import packing
 from mldiagnostics.goodput.events.event import Event, EventCode
 from mldiagnostics_api.formats import format_time
 from mldiagnostics_api.names import RUN_LABEL
+from mldiagnostics_api.reports.reported_run import RunKey
 from mldiagnostics_api.runs.names import run_label
 from mldiagnostics_kube.client.apiserver import path_to
 from support.cluster import builders
 from support.cluster.cluster_histories import ReplaceLeader, Restart, SetClock, Silence, Train
 from support.cluster.control_planes import ACCOUNT, Reporter, make_account
 from support.cluster.namespaces import Stage
-from support.cluster.operating import Namespace
+from support.cluster.operating import DEADLINE_S, Namespace
 from support.cluster.run_world import runs_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mldiagnostics_api.reports.models import Answer
     from support.cluster.cluster_histories import Act, Outcome
     from support.cluster.run_operator import RunOperator
 
@@ -41,6 +43,8 @@ class PlayedProcess:
     """One process of the program, which reports with the token of its pod."""
 
     reporter: Reporter
+    answer: Callable[[], Answer]
+    """The answer that the control plane has now: more reports than one in ten seconds are too many."""
     rank: int
     attempt: int
     """As its environment says."""
@@ -66,26 +70,23 @@ class PlayedProcess:
         self.events.append(packing.ClockStep(seconds * 1_000_000))
 
     async def report(self, now_s: float, *, phase: str = "Active", **more: Any) -> None:
-        """Report until the report of now is persisted."""
+        """Report, and wait until the report is persisted."""
         facts: Object = {"v": 1, "incarnation": self.reporter.incarnation, "sent": now_s, "phase": phase, **more}
         facts |= {"rank": self.rank, "worldSize": self.ranks, "attempt": self.attempt}
         facts["host"] = {"name": f"host-{self.rank}"}
         if self.step is not None:
             facts["progress"] = {"step": self.step, "stepTimeSeconds": 0.25, "changed": self.last_step_s}
-        first = self.reporter.sequence + 1
-        while True:
-            self.reporter.sequence += 1
-            facts["sequence"] = self.reporter.sequence
-            if self.leads:
-                facts["run"] = {"name": NAME, "started": self.started_s, "ended": self.ended_s}
-                items = packing.pack(self.events[self.persisted :])
-                facts["events"] = {"first": self.persisted, "items": items}
-            answer = await self.reporter.post(gzip.compress(json.dumps(facts).encode()))
-            assert answer.status == 200, answer
-            self.persisted = answer.body["persistedEvents"]
-            if answer.body["persistedSequence"] >= first:
-                return
-            await asyncio.sleep(0.2)  # as a client does, which has a rate
+        self.reporter.sequence += 1
+        facts["sequence"] = self.reporter.sequence
+        if self.leads:
+            facts["run"] = {"name": NAME, "started": self.started_s, "ended": self.ended_s}
+            facts["events"] = {"first": self.persisted, "items": packing.pack(self.events[self.persisted :])}
+        answer = await self.reporter.post(gzip.compress(json.dumps(facts).encode()))
+        assert answer.status == 200, answer
+        async with asyncio.timeout(DEADLINE_S):
+            while (known := self.answer()).persisted_sequence < self.reporter.sequence:  # noqa: ASYNC110 - it has no event
+                await asyncio.sleep(0.02)
+        self.persisted = known.persisted_events
 
 
 class PlayedRun:
@@ -262,7 +263,12 @@ class PlayedRun:
         running = self.operator.reporting
         token = await running.token(self._pods[rank])
         reporter = Reporter(running.session, running.url, token, self.run_id, incarnation=uuid4().hex[:8])
-        process = PlayedProcess(reporter, rank, self._restarts, self.ranks, 0.0)
+        key = RunKey(self.ml.name, self.run_id)
+
+        def answer() -> Answer:
+            return self.operator.reporting.table.answer(key, reporter.incarnation)
+
+        process = PlayedProcess(reporter, answer, rank, self._restarts, self.ranks, 0.0)
         process.started_s = self._time_of(process)
         if process.leads:
             process.note(EventCode.JOB_START, process.started_s)
