@@ -12,6 +12,8 @@ from mldiagnostics.store import open_store
 from support.goodput.logs import NOW, EventCollector, events_in
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from support.servers.emulator_faults import FaultyProxy
 
 
@@ -32,6 +34,23 @@ def test_objects_are_read_as_they_come(bucket_url: str) -> None:
         assert listener.steps() == list(range(number + 1))
     # S3 and Azure know the second of an object, so those of several processes in one second have no order.
     assert sorted(entry.payload["step_count"] for entry in log.payloads(NOW)) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("medium", ["bucket", "disk"])
+def test_a_file_that_a_longer_one_replaces_while_the_log_is_read_costs_no_event(
+    gcs_bucket: str, tmp_path: Path, medium: str
+) -> None:
+    url = f"gs://{gcs_bucket}/job" if medium == "bucket" else str(tmp_path)
+    store = open_store(url)
+    lines = [b'{"step_count": %d, "step_start_time": 2e9}\n' % number for number in range(3)]
+    store.put("records/a-00001.jsonl", lines[0])
+    store.put("records/b-00001.jsonl", lines[1])
+    reading = open_log(url).payloads(NOW)
+    first = next(reading).payload["step_count"]
+    other = "b" if first == 0 else "a"
+    store.put(f"records/{other}-00002.jsonl", lines[1 - first] + lines[2])
+    store.delete(f"records/{other}-00001.jsonl")
+    assert sorted([first, *(entry.payload["step_count"] for entry in reading)]) == [0, 1, 2]
 
 
 def test_a_position_is_which_objects_were_read(gcs_bucket: str) -> None:

@@ -18,6 +18,9 @@ BLOCK_BYTES = 256 * 1024
 MAX_LINE_BYTES = 1024 * 1024
 """Longer lines are dropped."""
 
+LISTINGS = 4
+"""So often a log is listed in one reading, if a file is gone before it is read."""
+
 CHECKED_BYTES = 128
 """Text that is compared at both ends of the lines that were read: another file has other text there."""
 

@@ -41,6 +41,10 @@ class LogFolder:
             self._listed = now
         return self._paths
 
+    def forget(self) -> None:
+        """List the directory again at the next call: a file of the last listing is gone."""
+        self._changed = -1
+
     def _list(self) -> None:
         with self._reader.scan(self._path) as entries:
             names = sorted(entry.name for entry in entries if entry.name.endswith(SUFFIX))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import stat
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError, LogMissing, LogUnreadable
-from mldiagnostics.goodput.log.blocks import ReadPosition
+from mldiagnostics.goodput.log.blocks import LISTINGS, ReadPosition
 from mldiagnostics.goodput.log.folder import SUFFIX, LogFolder
 from mldiagnostics.goodput.log.lines import LineParser
 from mldiagnostics.layout import RECORDS_DIR, RUN_RECORD
@@ -18,7 +17,7 @@ from mldiagnostics.sinks.jsonl import LOCAL_SEGMENT_BYTES
 from mldiagnostics.store.shared import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator
     from datetime import datetime
     from pathlib import Path
 
@@ -109,24 +108,40 @@ class LocalLog:
     def _new_blocks(self, files: dict[str, _LogFile]) -> Iterator[tuple[LineParser, bytes]]:
         """Yield the whole lines after the positions in `files`, the oldest files first."""
         try:
-            folder, sizes = self._sizes(files)
-            for path, size in sizes:
-                file = files.get(path)
-                if file is None:
-                    file = files[path] = _LogFile(self._lines())
-                if size != file.size:
-                    if size < file.position.offset:
-                        file.position = ReadPosition()
-                    yield from _blocks_of(path, file, self._reader)
-                    file.size = size
-                file.over = path in folder.followed and size == file.position.offset >= LOCAL_SEGMENT_BYTES
+            for _ in range(LISTINGS):
+                if not (yield from self._listed_blocks(files)):
+                    return
+                for folder in self._folders:
+                    folder.forget()
         except OSError as error:
             raise LogUnreadable(f"{self._path}: cannot read the goodput log: {error}") from error
 
-    def _sizes(self, files: dict[str, _LogFile]) -> tuple[LogFolder, list[tuple[str, int]]]:
+    def _listed_blocks(self, files: dict[str, _LogFile]) -> Generator[tuple[LineParser, bytes], None, bool]:
+        """Yield the same of one listing; return whether a file is gone since.
+
+        A longer one has replaced it then.
+        """
+        folder, sizes, is_gone = self._sizes(files)
+        for path, size in sizes:
+            file = files.get(path)
+            if file is None:
+                file = files[path] = _LogFile(self._lines())
+            if size != file.size:
+                if size < file.position.offset:
+                    file.position = ReadPosition()
+                try:
+                    yield from _blocks_of(path, file, self._reader)
+                except FileNotFoundError:
+                    is_gone = True
+                    continue
+                file.size = size
+            file.over = path in folder.followed and size == file.position.offset >= LOCAL_SEGMENT_BYTES
+        return is_gone
+
+    def _sizes(self, files: dict[str, _LogFile]) -> tuple[LogFolder, list[tuple[str, int]], bool]:
         """Return the files that can have new lines, with their sizes.
 
-        Raises `LogMissing` without files, `OSError` if that is unknown.
+        Return also whether a listed one is gone. Raises `LogMissing` without files, `OSError` if that is unknown.
         """
         for folder in self._folders:
             try:
@@ -138,7 +153,8 @@ class LocalLog:
             open_ones = [path for path in paths if path not in files or not files[path].over]
             sizes = sorted(_files(open_ones, self._reader))
             if sizes or len(open_ones) < len(paths):
-                return folder, [(path, size) for _, path, size in sizes]
+                is_gone = len(sizes) < len(open_ones)
+                return folder, [(path, size) for _, path, size in sizes], is_gone
         below = "".join(f"; {folder} has one" for folder in _logs_below(self._path))
         raise LogMissing(
             f"{self._path}: no goodput log; it has no {RECORDS_DIR}/*{SUFFIX} and no *{SUFFIX}; name the log "
@@ -185,10 +201,7 @@ def _files(paths: Iterable[str], reader: Reader) -> Iterator[tuple[int, str, int
 
 
 def _blocks_of(path: str, file: _LogFile, reader: Reader) -> Iterator[tuple[LineParser, bytes]]:
-    with (
-        suppress(FileNotFoundError),
-        open(path, "rb", buffering=0, opener=reader.opener) as opened,
-    ):
+    with open(path, "rb", buffering=0, opener=reader.opener) as opened:
         for block, end in file.position.new_lines(opened):
             yield file.lines, block
             file.position.move(block, end)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import LogMissing, LogUnreadable, NotStored, StoreError
-from mldiagnostics.goodput.log.blocks import whole_lines
+from mldiagnostics.goodput.log.blocks import LISTINGS, whole_lines
 from mldiagnostics.goodput.log.lines import LineParser
 from mldiagnostics.layout import RECORDS_DIR, RUN_RECORD
 from mldiagnostics.store import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from datetime import datetime
 
     from mldiagnostics.goodput.events.listener import EventListener
@@ -77,18 +78,31 @@ class StoredLog:
 
     def _new_blocks(self, taken: set[str]) -> Iterator[tuple[LineParser, bytes]]:
         """Yield the lines of objects that are not in `taken`, the oldest first."""
+        gone = set[str]()
         try:
-            store, keys, single = self._keys()
-            of_run = not single and _has(store, RUN_RECORD)  # all events are of that run, with any job name
-            for key in keys:
-                if key not in taken:
-                    lines = LineParser() if of_run else LineParser(job_name=self._job_name, jobs=self.jobs)
-                    with store.open(key) as file:
-                        for block, _ in whole_lines(file, ended=True):
-                            yield lines, block
-                    taken.add(key)
+            for _ in range(LISTINGS):
+                gone = yield from self._listed_blocks(taken)
+                if not gone:
+                    return
         except StoreError as error:
             raise LogUnreadable(f"{self._url}: cannot read the goodput log: {error}") from error
+        raise LogUnreadable(f"{self._url}: cannot read the goodput log: {min(gone)}: no such object")
+
+    def _listed_blocks(self, taken: set[str]) -> Generator[tuple[LineParser, bytes], None, set[str]]:
+        """Yield the same of one listing; return the objects that are gone since.
+
+        Longer ones have replaced them then.
+        """
+        store, keys, single = self._keys()
+        of_run = not single and _has(store, RUN_RECORD)  # all events are of that run, with any job name
+        for key in keys:
+            if key not in taken:
+                lines = LineParser() if of_run else LineParser(job_name=self._job_name, jobs=self.jobs)
+                with suppress(NotStored), store.open(key) as file:
+                    for block, _ in whole_lines(file, ended=True):
+                        yield lines, block
+                    taken.add(key)
+        return set(keys) - taken
 
     def _keys(self) -> tuple[Store, list[str], bool]:
         """Return the store, the keys, and whether the URL names one object.
