@@ -17,6 +17,7 @@ from mldiagnostics.goodput.exports import metrics as ours
 from mldiagnostics.goodput.exports.export import Export
 from mldiagnostics.goodput.exports.observe import (
     CumulativeObservation,
+    ExportedSteps,
     RollingObservation,
     StepDeviations,
     WindowObservation,
@@ -157,17 +158,27 @@ def test_all_metrics_are_in_the_reference_and_have_units() -> None:
     assert {name for name in reference if name.endswith(("_seconds", "_percent"))} == set(GOODPUT_UNITS)
 
 
-@given(st.lists(st.integers(0, 3), max_size=12), st.lists(st.integers(0, 3), max_size=12))
-def test_each_step_time_is_exported_once_and_again_only_if_it_changed(old: list[int], new: list[int]) -> None:
-    before, after = StepTimes(range(len(old)), old), StepTimes(range(len(new)), new)
-    seen = observe_steps(_steps(after), T, exported=before, ideal=0)
+@given(
+    st.sampled_from([0, 8190, 16_384]),
+    st.lists(st.integers(0, 3), max_size=12),
+    st.lists(st.integers(0, 3), max_size=12),
+)
+def test_each_step_time_is_exported_once_and_again_only_if_it_changed(
+    same: int, old_end: list[int], new_end: list[int]
+) -> None:
+    old, new = [1] * same + old_end, [1] * same + new_end
+    exported = ExportedSteps(StepTimes(range(len(old)), old))
+    after = StepTimes(range(len(new)), new)
+    seen = observe_steps(_steps(after), T, exported=exported, ideal=0)
     common = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     assert list(seen.steps) == list(range(common, len(new)))
     assert list(seen.deviations) == new[common:]
+    again = observe_steps(_steps(after), T, exported=exported, ideal=0)
+    assert list(again.steps) == []
 
 
 def test_no_deviations_are_exported_without_an_ideal() -> None:
-    assert observe_steps(_steps(StepTimes()), T, exported=StepTimes()) == StepDeviations(T, (), (), None)
+    assert observe_steps(_steps(StepTimes()), T, exported=ExportedSteps()) == StepDeviations(T, (), (), None)
 
 
 def test_percent_of_no_time_is_0() -> None:

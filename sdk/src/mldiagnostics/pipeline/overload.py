@@ -29,7 +29,7 @@ AHEAD = 256
 """Number of records that wait for the fastest sink, beyond which the drain lets it work."""
 
 _FULL_SHARE = 0.75
-_PAUSE_S = 0.001
+_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.016
 
 
 class Overload:
@@ -57,13 +57,15 @@ class Overload:
         Waits until a sink has few records left, at most until the pass is late: in the queue of a slow sink records can
         no longer be skipped.
         """
+        pause_s = _PAUSE_S
         while not self._is_late:
             if time.monotonic() >= self._begin + PASS_S:
                 self._skip_if_full()
                 break
             if min((worker.waiting for worker in self._workers), default=0) <= AHEAD:
                 break
-            time.sleep(_PAUSE_S)
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
         return self._is_late
 
     def _skip_if_full(self) -> None:

@@ -5,6 +5,7 @@ There are three kinds, one per uploader: the whole job so far, its steps, and ro
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CumulativeObservation",
+    "ExportedSteps",
     "MetricPoint",
     "Observation",
     "RollingObservation",
@@ -33,6 +35,7 @@ __all__ = [
 ]
 
 _SECOND = 1_000_000
+_PIECE = 8192
 _RECENT = 1100
 """Number of last steps for the deviation of all steps."""
 
@@ -102,13 +105,54 @@ def observe(view: RunView, now: int, *, ideal: int | None = None, slices: bool =
     return CumulativeObservation(now, account, ideal, _deviation(times, ideal), efficiencies)
 
 
-def observe_steps(view: RunView, now: int, *, exported: StepTimes, ideal: int | None = None) -> StepDeviations:
-    """Return deviations of steps; `exported` are the steps of earlier observations."""
+class ExportedSteps:
+    """The step times of earlier observations, to find those that are new."""
+
+    def __init__(self, times: StepTimes | None = None) -> None:
+        self._steps, self._durations = array("i"), array("q")
+        if times is not None:
+            self.add(times)
+
+    def add(self, times: StepTimes) -> int:
+        """Add all step times; return the place of the first new or changed one."""
+        first = self._first_difference(times)
+        del self._steps[first:], self._durations[first:]
+        self._steps.extend(times.steps[first:])
+        self._durations.extend(times.durations[first:])
+        return first
+
+    def _first_difference(self, times: StepTimes) -> int:
+        """Return the first place at which two step times differ.
+
+        They are compared in pieces, as copies of the whole would take new memory from the system each time.
+        """
+        size = min(len(self._steps), len(times.steps))
+        for start in range(0, size, _PIECE):
+            stop = min(start + _PIECE, size)
+            if not self._is_same(times, start, stop):
+                break
+        else:
+            return size
+        while stop - start > 1:
+            middle = (start + stop) // 2
+            start, stop = (middle, stop) if self._is_same(times, start, middle) else (start, middle)
+        return start
+
+    def _is_same(self, times: StepTimes, start: int, stop: int) -> bool:
+        is_same = self._steps[start:stop] == array("i", times.steps[start:stop])
+        return is_same and self._durations[start:stop] == array("q", times.durations[start:stop])
+
+
+def observe_steps(view: RunView, now: int, *, exported: ExportedSteps, ideal: int | None = None) -> StepDeviations:
+    """Return deviations of steps that are not exported yet.
+
+    They are added to those that are.
+    """
     times = view.step_times(now)
     ideal = ideal if ideal is not None else view.ideal_step_time(now)
     if ideal is None:
         return StepDeviations(now, (), (), None)
-    new = _first_difference(exported, times)
+    new = exported.add(times)
     deviations = [abs(duration - ideal) for duration in times.durations[new:]]
     return StepDeviations(now, times.steps[new:], deviations, _deviation(times, ideal))
 
@@ -145,15 +189,3 @@ def _deviation(times: StepTimes, ideal: int | None) -> int | None:
         return None
     recent = times.durations[-_RECENT:]
     return round(compute_step_deviation_from_baseline({place: each - ideal for place, each in enumerate(recent)}))
-
-
-def _first_difference(old: StepTimes, new: StepTimes) -> int:
-    """Return the first place at which two step times differ."""
-    low, high = 0, min(len(old.steps), len(new.steps))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if old.steps[low:middle] == new.steps[low:middle] and old.durations[low:middle] == new.durations[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low

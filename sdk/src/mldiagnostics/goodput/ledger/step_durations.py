@@ -25,10 +25,9 @@ class StepDurations:
 
     def __init__(self, progress: AttemptTimelines) -> None:
         self.progress = progress
-        self._times = array("q")
+        self._steps, self._times = array("i"), array("q")
         self._offsets: list[int] = []
         self._sorted: SortedNumbers | None = None
-        self._listed: StepTimes | None = None
 
     def forget(self, attempt: int, place: int) -> None:
         """Drop the durations of the steps from `place` on, which is in `attempt` or later."""
@@ -41,9 +40,7 @@ class StepDurations:
         length = min(length, len(self._times), *offsets[attempt + 1 : attempt + 2])
         del offsets[attempt + 1 :]
         removed = self._times[length:]
-        del self._times[length:]
-        if removed:
-            self._listed = None
+        del self._times[length:], self._steps[length:]
         if self._sorted is not None and _SORTED_SHARE * len(removed) <= len(self._times):
             for time in removed:
                 self._sorted.remove(time)
@@ -53,16 +50,10 @@ class StepDurations:
     def step_times(self) -> StepTimes:
         """Return the durations of surviving steps that a step of the same attempt follows.
 
-        They are the same object until they change; do not change them.
+        They change with later events: copy what is kept, and do not change them.
         """
         self._refresh()
-        if self._listed is not None:
-            return self._listed
-        steps = array("i")
-        for timeline in self.progress.timelines:
-            steps.extend(self.progress.fold.folded.index[timeline.first : _end_place(timeline)])
-        self._listed = StepTimes(steps, self._times[:])
-        return self._listed
+        return StepTimes(self._steps, self._times)
 
     def ideal(self) -> int | None:
         """Return the mean of the durations up to median + 3 MAD; None without durations.
@@ -95,7 +86,7 @@ class StepDurations:
             for first in range(timeline.first + len(times) - offsets[attempt], stop, _PIECE):
                 added = self.progress.net_times(first, min(first + _PIECE, stop))
                 times.extend(added)
-                self._listed = None
+                self._steps.extend(self.progress.fold.folded.index[first : first + len(added)])
         if self._sorted is not None and _SORTED_SHARE * (len(times) - old_length) <= len(times):
             for time in times[old_length:]:
                 self._sorted.add(time)

@@ -10,7 +10,7 @@ import time
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
-from mldiagnostics.goodput.account import StepTimes
+from mldiagnostics.goodput.exports.observe import ExportedSteps
 from mldiagnostics.goodput.ledger.history import History
 from mldiagnostics.goodput.log import open_log
 from mldiagnostics.goodput.snapshots import copies, snapshot
@@ -36,8 +36,8 @@ class LogFollower:
         self._log: Log | None = None
         self._history = History()
         self._saved_at = self._copied_at = time.monotonic()
-        self.exported_steps = StepTimes()
-        """Steps that an earlier process of this monitor has exported."""
+        self.exported = ExportedSteps()
+        """Steps that this monitor has exported, in an earlier process too."""
 
     def view(self, now: int) -> RunView | None:
         """Return the newest run as of `now` (microseconds), None while the log has no run.
@@ -70,7 +70,8 @@ class LogFollower:
             copies.fetch([self._snapshot_path(log)], assignment.copies)
         self._history = snapshot.recall(self._snapshot_path(log), log) or self._history
         view = self._newest(now)
-        self.exported_steps = view.step_times(now) if view is not None else self.exported_steps
+        if view is not None:
+            self.exported = ExportedSteps(view.step_times(now))
         return log
 
     def _newest(self, now: int) -> RunView | None:

@@ -18,7 +18,6 @@ from mldiagnostics.goodput.monitor.schedule import UploadSchedule
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from mldiagnostics.goodput.account import StepTimes
     from mldiagnostics.goodput.exports.selection import Exports
     from mldiagnostics.goodput.monitor.assignment import Assignment
     from mldiagnostics.goodput.monitor.inbox import Inbox
@@ -45,7 +44,6 @@ class Worker:
         self._reply = reply
         self._schedules: dict[str, UploadSchedule] = {}
         self._windows: dict[str, list[int]] = {}
-        self._exported: StepTimes | None = None
         ideal_s = assignment.ideal_step_time_s
         self._ideal = None if ideal_s is None else round(ideal_s * 1e6)
 
@@ -123,9 +121,7 @@ class Worker:
             windows_s = self._windows.get(name, [])
             self._exports.write(observe_windows(view, now, windows_s, slices=self._assignment.slices))
         else:
-            exported = self._reading.exported_steps if self._exported is None else self._exported
-            self._exports.write(observe_steps(view, now, exported=exported, ideal=self._ideal))
-            self._exported = view.step_times(now)
+            self._exports.write(observe_steps(view, now, exported=self._reading.exported, ideal=self._ideal))
 
     def _report(self, view: RunView, now: int) -> dict[str, Any]:
         from mldiagnostics.goodput.report import as_json, make_report  # noqa: PLC0415 - only for exports of reports

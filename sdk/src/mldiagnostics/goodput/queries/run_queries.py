@@ -132,7 +132,7 @@ class RunQueries:
         times = view.step_times(moment)
         ideal = view.ideal_step_time(moment)
         durations = [spent / 1e6 for spent in times.durations]
-        return StepSeries(times.steps, durations, None if ideal is None else ideal / 1e6)
+        return StepSeries(times.steps[:], durations, None if ideal is None else ideal / 1e6)
 
     def slices(self, now: float, window: tuple[float, float] | None = None) -> tuple[float, float] | None:
         """Return the shares of stepping and available slices; None without records."""
