@@ -17,8 +17,6 @@ from urllib.parse import quote, urlsplit
 Client = tuple[Callable[[str, bytes], Any], Callable[[str], int], Callable[[str], bytes]]
 """Creates an object; counts those below a prefix; reads the first byte of an object that is requested whole."""
 
-ANY_SIGNATURE = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
-
 
 def main(client: str, url: str, what: str, *, count: int, size: int) -> None:
     """Print seconds, processor seconds and MiB of one measure."""
@@ -57,7 +55,7 @@ def mldiagnostics(url: str) -> Client:
 
 
 def floor(url: str) -> Client:
-    """Return plain HTTP: moto checks no signature, azurite takes one in the query."""
+    """Return plain HTTP: the S3 bucket is open to all, azurite takes a signature in the query."""
     scheme, _, rest = url.partition("://")
     if scheme == "s3":
         base, token, name = urlsplit(os.environ["AWS_ENDPOINT_URL"]), "", "Key"
@@ -67,7 +65,7 @@ def floor(url: str) -> Client:
         pages, next_page = "restype=container&comp=list&prefix=", (r"<NextMarker>([^<]+)<", "marker")
     connection = http.client.HTTPConnection(base.netloc)
     path = f"{base.path}/{rest}"
-    always = {"x-ms-version": "2021-08-06"} if token else {"Authorization": ANY_SIGNATURE}
+    always = {"x-ms-version": "2021-08-06"} if token else dict[str, str]()
     of_put = always | {"If-None-Match": "*", "x-ms-blob-type": "BlockBlob"}
 
     def request(method: str, target: str, body: bytes | None = None) -> http.client.HTTPResponse:

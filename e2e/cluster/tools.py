@@ -130,6 +130,8 @@ TOOLS = {
         Tool("fake-gcs-server", "1.56.1", (GoBuild("fake-gcs-server", "github.com/fsouza/fake-gcs-server", 65),)),
         Tool("azurite", "3.37.0", (NpmProgram("azurite", "node_modules/azurite/dist/src/blob/main.js", 30),)),
         Tool("kwok", "0.8.0", (GoBuild("kwok", "sigs.k8s.io/kwok/cmd/kwok", 95),)),
+        # Of a benchmark, which asks for it.
+        Tool("minio", "0.0.0-20260212201848-7aac2a2c5b7c", (GoBuild("minio", "github.com/minio/minio", 230),)),
         Tool("lws", "0.9.0", (GoBuild("lws", "sigs.k8s.io/lws/cmd", 80, system="linux"),)),
         Tool(
             "kuberay",

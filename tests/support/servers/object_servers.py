@@ -1,4 +1,4 @@
-"""Real servers of S3 and of Azure's blobs: moto and azurite."""
+"""Real servers of S3 and of Azure's blobs: moto, MinIO and azurite."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from cluster.paths import E2E
-from cluster.ports import free_port
+from cluster.ports import free_port, free_ports
 from cluster.sources import node_program
 from cluster.tools import tool
 from support.programs.environments import interpreter
@@ -89,6 +89,21 @@ def moto_at(url: str) -> ObjectServer:
         _request("PUT", f"{url}/{name}", {})
 
     return ObjectServer(url, "s3", make_bucket)
+
+
+@contextlib.contextmanager
+def running_minio(folder: Path) -> Iterator[ObjectServer]:
+    """Run an S3 server over an empty folder, on its own port on 127.0.0.1; it is built first (4 min)."""
+    port, console = free_ports(2)
+    url = f"http://127.0.0.1:{port}"
+    addresses = ("--address", f"127.0.0.1:{port}", "--console-address", f"127.0.0.1:{console}")
+    keys = {"MINIO_ROOT_USER": "test", "MINIO_ROOT_PASSWORD": "test-secret", "MINIO_UPDATE": "off"}
+
+    def make_bucket(name: str) -> None:
+        (folder / name).mkdir()
+
+    with _running([str(tool("minio")), "server", *addresses, str(folder)], keys, f"{url}/minio/health/ready"):
+        yield ObjectServer(url, "s3", make_bucket)
 
 
 def restricted_s3_user(url: str, actions: Iterable[str]) -> dict[str, str]:

@@ -19,7 +19,7 @@ DEADLINE_S = 30
 
 
 @pytest.mark.parametrize("turns", range(6))
-async def test_it_ends_when_it_is_cancelled_while_a_run_is_noted(tmp_path: Path, turns: int) -> None:
+async def test_the_work_on_accounts_ends_when_it_is_cancelled_while_a_run_is_noted(tmp_path: Path, turns: int) -> None:
     accounts = Accounts(ReportTable(), lambda _key, _owner: Location.parse("volume:///runs"), tmp_path, interval_s=3600)
     work = asyncio.create_task(accounts.run())
     for _ in range(10):  # until it waits for work
