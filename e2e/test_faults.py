@@ -3,7 +3,7 @@
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +46,7 @@ print(time.time(), flush=True)
 
 def started(resource: dict[str, Any]) -> bool:
     """Return whether the targets are recording."""
-    status = resource.get("status", {})
-    start = status.get("plannedStartTime")
-    return status.get("phase") == "Running" and start is not None and _time(start) < datetime.now(UTC)
+    return capturing.is_recording(resource.get("status", {}))
 
 
 def planned(resource: dict[str, Any]) -> bool:

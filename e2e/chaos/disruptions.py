@@ -12,7 +12,7 @@ from typing import Any
 from cluster import policy_enforcer
 from cluster.bare import Bare
 from cluster.progress import ClusterError
-from demo import injecting
+from demo import capturing, injecting
 from demo.capturing import RESOURCE, VOLUME_ROOT
 from demo.installation import NAMESPACE as OPERATORS
 from demo.installation import OPERATOR, WEBHOOK
@@ -42,7 +42,7 @@ REPAIRED_WITHIN_S = 30
 def recording(stage: Stage) -> str:
     """Start a long capture of the victim and return its name once it records."""
     name = stage.capture(VICTIM, durationMilliseconds=LONG_MS, deadlineSeconds=30)
-    stage.until(VICTIM, name, "Running")
+    stage.until(VICTIM, name, "Running", accepted=capturing.is_recording)
     return name
 
 

@@ -122,15 +122,17 @@ class Stage:
         status = item.get("status", {})
         return CaptureEnd(name, seconds, status, allowed, stored=self._stored(status))
 
-    def until(self, namespace: str, name: str, phase: str) -> Object:
-        """Wait until a capture is in this phase and return its status."""
+    def until(
+        self, namespace: str, name: str, phase: str, *, accepted: Callable[[Object], bool] = lambda _: True
+    ) -> Object:
+        """Wait until a capture is in this phase, with an accepted status, and return its status."""
 
         def poll() -> Object | None:
             item = self.api("GET", f"{CAPTURES.format(namespace)}/{name}").body
             status: Object = item.get("status", {})
             if capturing.finished(item) and status["phase"] != phase:
                 raise ClusterError(f"capture {namespace}/{name} finished before it was {phase}: {status}")
-            return status if status.get("phase") == phase else None
+            return status if status.get("phase") == phase and accepted(status) else None
 
         return eventually(poll, f"{phase} of capture {namespace}/{name}", deadline_s=60, pause_s=0.1)
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,14 @@ def condition(resource: dict[str, Any], kind: str) -> dict[str, Any]:
 def finished(capture: dict[str, Any]) -> bool:
     """Return whether a capture is finished."""
     return condition(capture, "Complete").get("status") == "True"
+
+
+def is_recording(status: dict[str, Any]) -> bool:
+    """Return whether the targets of a capture record: within a second of the start all calls have reached them."""
+    start = status.get("plannedStartTime")
+    if status.get("phase") != "Running" or start is None:
+        return False
+    return datetime.fromisoformat(start) + timedelta(seconds=1) < datetime.now(UTC)
 
 
 def follow(kubectl: Kubectl, namespace: str, name: str, *, deadline_s: float) -> Iterator[dict[str, Any]]:

@@ -35,7 +35,7 @@ LINE = b"2026-11-22T10:00:00Z step 1 of the training loop\n"
         pytest.param(("xprof", "create", "none"), "none: no such directory; give the log", marks=pytest.mark.peers),
         (
             ("xprof", "create", "logs", *ON_KUBERNETES),
-            "logs: a pod cannot read it; give gs://bucket/prefix, or volume://",
+            "logs: a pod cannot read it; give the URL of a bucket, or volume://",
         ),
         (
             ("xprof", "create", "volume:///a", *ON_KUBERNETES),
