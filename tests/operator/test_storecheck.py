@@ -4,14 +4,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from mldiagnostics.store import open_store
 from support.servers.buckets import client_variables
+from support.servers.object_servers import restricted_s3_user, running_moto
 from support.suite.isolation import of_programs
 
 COMMAND = (sys.executable, "-m", "mldiagnostics_operator.storecheck")
 
 
-def run(policy: str, folder: Path, volume: Path) -> subprocess.CompletedProcess[str]:
+def run(policy: str, folder: Path, volume: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     (folder / "policy.json").write_text(policy)
     environ = {
         **of_programs(),
@@ -20,6 +22,7 @@ def run(policy: str, folder: Path, volume: Path) -> subprocess.CompletedProcess[
         # Requests for buckets of no fixture go to a closed port, without credentials.
         "STORAGE_EMULATOR_HOST": "http://127.0.0.1:1",
         **client_variables(),
+        **variables,
     }
     return subprocess.run(COMMAND, env=environ, capture_output=True, text=True, check=False, timeout=120)
 
@@ -38,6 +41,16 @@ def test_a_bucket_is_checked_by_an_object_that_is_deleted(bucket_url: str, tmp_p
     assert done.returncode == 0, done.stderr
     assert f"{bucket_url}/mldiagnostics-store-check-" in done.stdout
     assert list(open_store(bucket_url).list()) == []
+
+
+@pytest.mark.peers
+def test_a_missing_right_to_list_is_named(tmp_path: Path) -> None:
+    with running_moto() as server:
+        server.make_bucket("profiles")
+        user = restricted_s3_user(server.url, ["s3:PutObject", "s3:GetObject", "s3:DeleteObject"])
+        done = run('{"defaultStorage": "s3://profiles"}', tmp_path, tmp_path, **server.environment() | user)
+    assert done.returncode == 1
+    assert "s3:ListBucket" in done.stderr
 
 
 def test_a_volume_that_cannot_be_written_is_named(tmp_path: Path) -> None:

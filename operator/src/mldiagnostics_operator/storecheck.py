@@ -15,15 +15,18 @@ DEADLINE_S: Final = 60.0
 
 
 async def check(directory: LogDirectory) -> str:
-    """Write, read and delete an object; return its URL.
+    """Write, list, read and delete an object; return its URL.
 
-    Raises the errors of the store, and ValueError if it returns other bytes than were written.
+    Raises the errors of the store, and ValueError if it returns other bytes than were written, or does not list them.
     """
-    key = f"mldiagnostics-store-check-{uuid.uuid4().hex}"
+    folder = f"mldiagnostics-store-check-{uuid.uuid4().hex}"
+    key = f"{folder}/object"
     url = (await directory.put(key, key.encode())).url
     try:
         if await directory.read(key) != key.encode():
             raise ValueError(f"{url}: the store returned other bytes than were written; check the volume or the bucket")
+        if [entry.key for entry in await directory.list(folder)] != [key]:
+            raise ValueError(f"{url}: the store does not list what was written; check the volume or the bucket")
     finally:
         await directory.delete(key)
     return url
@@ -51,7 +54,7 @@ def main() -> int:
         problem = str(error) or f"no result within {DEADLINE_S:g} s"
         sys.stderr.write(f"The default storage does not work: {problem}\n")
         return 1
-    sys.stdout.write(f"Wrote, read and deleted {url}: the default storage works.\n")
+    sys.stdout.write(f"Wrote, listed, read and deleted {url}: the default storage works.\n")
     return 0
 
 

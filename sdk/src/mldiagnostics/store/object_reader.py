@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mldiagnostics.errors import StoreError
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from typing_extensions import Buffer
 
 CHUNK_BYTES = 4 * 1024 * 1024
 """Read by one request; also the memory of an open object."""
+
+PIECE_BYTES = 64 * 1024
+"""Received before the first byte of a response is given to the reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,20 +30,37 @@ class Head:
     content: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Response:
+    """The first bytes of an object as they arrive, with its ETag and size."""
+
+    etag: str
+    size: int
+    pieces: Iterator[Buffer]
+
+    def head(self) -> Head:
+        """Wait for all of them."""
+        return Head(self.etag, self.size, b"".join(self.pieces))
+
+
 class ObjectReader(io.RawIOBase):
-    """Reads an object by ranges of at most `CHUNK_BYTES`.
+    """Reads an object by ranges of `CHUNK_BYTES`, the first one as it arrives.
 
     Args:
         size: The size of the object.
         first: Its first bytes.
+        pieces: The following ones of the same response, which are read if somebody wants them.
         read: Returns the bytes from a start to a stop.
     """
 
-    def __init__(self, size: int, first: bytes, read: Callable[[int, int], bytes]) -> None:
+    def __init__(
+        self, size: int, first: bytes, pieces: Iterator[Buffer], read: Callable[[int, int], memoryview]
+    ) -> None:
         self._size = size
         self._read_range = read
         self._position = 0
-        self._start, self._chunk = 0, first
+        self._start, self._chunk = 0, memoryview(first)
+        self._pieces: Iterator[Buffer] | None = pieces
 
     def readable(self) -> bool:  # type: ignore[explicit-override]  # typing.override is newer than Python 3.10
         """Return true."""
@@ -62,10 +87,25 @@ class ObjectReader(io.RawIOBase):
         if self._position >= self._size:
             return 0
         if not self._start <= self._position < self._start + len(self._chunk):
-            stop = min(self._position + CHUNK_BYTES, self._size)
-            self._start, self._chunk = self._position, self._read_range(self._position, stop)
+            self._load()
         inside = self._position - self._start
         piece = self._chunk[inside : inside + len(buffer)]
         buffer[: len(piece)] = piece
         self._position += len(piece)
         return len(piece)
+
+    def close(self) -> None:  # type: ignore[explicit-override]
+        """Drop a response that was not read to its end, which holds a connection."""
+        self._pieces = None
+        super().close()
+
+    def _load(self) -> None:
+        """Have the chunk of the position: the first response's rest or another range."""
+        pieces, self._pieces = self._pieces, None
+        if pieces and self._position < min(CHUNK_BYTES, self._size):
+            with contextlib.suppress(StoreError):  # it was left unread for too long
+                self._chunk = memoryview(b"".join((self._chunk, *pieces)))
+                if self._position < len(self._chunk):
+                    return
+        stop = min(self._position + CHUNK_BYTES, self._size)
+        self._start, self._chunk = self._position, self._read_range(self._position, stop)

@@ -16,7 +16,7 @@ from mldiagnostics.errors import AlreadyStored, ConfigurationError, NotStored, S
 from mldiagnostics.store.model import HEAD_BYTES, PARTIAL, Entry, Stored, checked_key, checked_prefix, partial_name
 from mldiagnostics.store.object_client import is_process_of_threads
 from mldiagnostics.store.object_errors import is_expired, is_missing_bucket, store_error
-from mldiagnostics.store.object_reader import CHUNK_BYTES, Head, ObjectReader
+from mldiagnostics.store.object_reader import CHUNK_BYTES, PIECE_BYTES, Head, ObjectReader, Response
 from mldiagnostics.store.object_upload import Upload
 from mldiagnostics.store.process_client import ProcessClient
 from mldiagnostics.store.source import UploadSource
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from obstore.store import AzureStore, S3Store
+    from typing_extensions import Buffer
 
     from mldiagnostics.bucket_urls import BucketUrl
     from mldiagnostics.store.model import Condition, Data
@@ -82,16 +83,21 @@ class BucketStore:
         """See `Store.open`; reads the version that existed when it was opened. Can seek."""
         url, path = self.url(key), self._path(key)
         with self._errors_of(url):
-            first = self._read(path, CHUNK_BYTES)
-            if first is None or first.content == _DELETED:
+            response = self._get(path, CHUNK_BYTES)
+            first = bytes(next(response.pieces, b"")) if response else _DELETED
+            if response is None or first == _DELETED:
                 raise NotStored(f"{url}: no such object")
 
-        def read(start: int, stop: int) -> bytes:
+        def rest() -> Iterator[Buffer]:
             with self._errors_of(url):
-                options = {"range": (start, stop), "if_match": first.etag}
-                return bytes(obstore.get(self._client(), path, options=cast("obstore.GetOptions", options)).bytes())
+                yield from response.pieces
 
-        reader = ObjectReader(first.size, first.content, read)
+        def read(start: int, stop: int) -> memoryview:
+            with self._errors_of(url):
+                options = cast("obstore.GetOptions", {"range": (start, stop), "if_match": response.etag})
+                return memoryview(obstore.get(self._client(), path, options=options).bytes())
+
+        reader = ObjectReader(response.size, first, rest(), read)
         return cast("BinaryIO", io.BufferedReader(reader))
 
     def list(self, prefix: str = "") -> Iterator[Entry]:
@@ -240,10 +246,16 @@ class BucketStore:
 
     def _read(self, path: str, most: int) -> Head | None:
         """Return the first bytes of an object, None if it does not exist."""
+        response = self._get(path, most)
+        return response.head() if response else None
+
+    def _get(self, path: str, most: int) -> Response | None:
+        """Request the first bytes of an object; None if it does not exist."""
         client = self._client()
         try:
             result = obstore.get(client, path, options={"range": (0, most)})
-            return Head(result.meta["e_tag"] or "", result.meta["size"], bytes(result.bytes()))
+            pieces = iter(result.stream(min_chunk_size=PIECE_BYTES))
+            return Response(result.meta["e_tag"] or "", result.meta["size"], pieces)
         except FileNotFoundError as error:
             if is_missing_bucket(error):
                 raise
@@ -255,7 +267,7 @@ class BucketStore:
                 meta = None
             if meta is None or meta["size"]:
                 raise
-            return Head(meta["e_tag"] or "", 0, b"")
+            return Response(meta["e_tag"] or "", 0, iter(()))
 
     def _holds(self, path: str, source: UploadSource) -> bool:
         """Return whether the object has the source's content, as after a lost response."""

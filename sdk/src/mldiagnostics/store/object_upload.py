@@ -33,7 +33,7 @@ class Upload:
             size += piece.nbytes
             if size > WHOLE_BYTES:
                 return None
-        return b"".join(self._first)
+        return self.source.content or b"".join(self._first)
 
     def rest(self, most: int, url: str) -> bytes:
         """Return the whole content, which must be small enough."""

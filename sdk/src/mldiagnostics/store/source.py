@@ -20,6 +20,7 @@ class UploadSource:
     """
 
     def __init__(self, data: Data, *, md5: bool = False) -> None:
+        self.content = data if isinstance(data, bytes) else None  # needs no copy to be sent whole
         self.size_hint = memoryview(data).nbytes if isinstance(data, bytes | bytearray | memoryview) else None
         self.bytes = 0
         self._sha256 = hashlib.sha256()

@@ -1,0 +1,51 @@
+"""A file over ranges of an object, whose first response may be cut off."""
+
+from collections.abc import Iterator
+
+import pytest
+from mldiagnostics.errors import StoreUnreachable
+from mldiagnostics.store.object_reader import ObjectReader
+
+CONTENT = bytes(range(256)) * 8
+
+
+def a_range(start: int, stop: int) -> memoryview:
+    return memoryview(CONTENT)[start:stop]
+
+
+def refused(start: int, stop: int) -> memoryview:
+    raise AssertionError(f"requested {start} to {stop}")
+
+
+def test_one_response_gives_all_of_a_small_object() -> None:
+    reader = ObjectReader(len(CONTENT), CONTENT[:100], iter([CONTENT[100:700], CONTENT[700:]]), refused)
+    assert reader.read() == CONTENT
+
+
+def test_the_first_bytes_do_not_wait_for_the_rest_of_the_response() -> None:
+    def rest() -> Iterator[bytes]:
+        raise AssertionError("waited for the rest")
+        yield b""
+
+    with ObjectReader(len(CONTENT), CONTENT[:100], rest(), refused) as reader:
+        assert reader.read(60) == CONTENT[:60]
+        assert reader.read(60) == CONTENT[60:100]
+
+
+@pytest.mark.parametrize("received", [0, 1, 500])
+def test_a_response_that_was_left_too_long_is_replaced_by_a_range(received: int) -> None:
+    def rest() -> Iterator[bytes]:
+        yield CONTENT[100 : 100 + received]
+        raise StoreUnreachable("the response was cut off")
+
+    reader = ObjectReader(len(CONTENT), CONTENT[:100], rest(), a_range)
+    assert reader.read() == CONTENT
+
+
+def test_a_position_far_behind_the_first_response_is_a_range_of_its_own() -> None:
+    size = 9 << 20
+    reader = ObjectReader(size, b"first", iter([b"never"]), lambda start, _: memoryview(b"%d" % start))
+    reader.seek(8 << 20)
+    assert reader.read(7) == b"8388608"
+    reader.seek(0)
+    assert reader.read(1) == b"0"
