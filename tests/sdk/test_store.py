@@ -65,7 +65,8 @@ def test_what_is_put_is_read_and_listed_and_its_receipt_is_true(store: Store, si
     for form in forms:
         data = (form.encode() + bytes(range(256)) * (size // 256 + 1))[:size]
         receipt = store.put(f"{form}/b.bin", FORMS[form](data))
-        assert receipt == Stored(f"{form}/b.bin", size, hashlib.sha256(data).hexdigest(), store.url(f"{form}/b.bin"))
+        assert (receipt.key, receipt.bytes, receipt.url) == (f"{form}/b.bin", size, store.url(f"{form}/b.bin"))
+        assert receipt.sha256 == hashlib.sha256(data).hexdigest()
         assert content(store, f"{form}/b.bin") == data
     entries = list(store.list())
     assert [(entry.key, entry.bytes) for entry in entries] == [(f"{form}/b.bin", size) for form in sorted(forms)]

@@ -54,7 +54,7 @@ class Memory:
         if self.failures:
             raise self.failures.pop(0)
         self.traces[target.stem] = bytes(trace)
-        return Stored(target.stem, len(trace), hashlib.sha256(trace).hexdigest(), f"memory:{target.stem}")
+        return Stored(target.stem, len(trace), f"memory:{target.stem}", hashlib.sha256(trace).hexdigest)
 
 
 def at(port: int, stem: str = "host-0") -> Target:
@@ -563,7 +563,7 @@ async def test_a_slow_store_delays_reading_and_bounds_memory() -> None:
             full.set()
         await full.wait()
         held -= len(trace)
-        return Stored(target.stem, len(trace), "", "")
+        return Stored(target.stem, len(trace), "", str)
 
     full, server = asyncio.Event(), FakeProfiler()
     server.reply = servers.replying(servers.answer(servers.trace(padding=size)))

@@ -20,7 +20,7 @@ MEBIBYTE = 1024 * 1024
 
 
 async def keep(target: Target, trace: memoryview) -> Stored:
-    return Stored(target.stem, len(trace), "", f"memory:{target.stem}")
+    return Stored(target.stem, len(trace), f"memory:{target.stem}", str)
 
 
 async def captured(

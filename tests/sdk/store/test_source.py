@@ -23,7 +23,7 @@ def test_every_form_of_data_is_read_whole_in_bounded_pieces(parts: list[bytes]) 
         assert b"".join(pieces) == whole
         assert all(0 < len(piece) <= PIECE_BYTES for piece in pieces)
         assert source.bytes == len(whole)
-        assert source.sha256 == hashlib.sha256(whole).hexdigest()
+        assert source.sha256() == hashlib.sha256(whole).hexdigest()
         assert source.md5 == hashlib.md5(whole, usedforsecurity=False).digest()
 
 
@@ -39,4 +39,4 @@ def test_drain_completes_the_digests() -> None:
     source = UploadSource([b"a", b"b", b"c"])
     assert bytes(next(iter(source))) == b"a"
     source.drain()
-    assert source.sha256 == hashlib.sha256(b"abc").hexdigest()
+    assert source.sha256() == hashlib.sha256(b"abc").hexdigest()

@@ -76,7 +76,7 @@ class GcsStore:
                 source.drain()
                 if not self._holds(blob, source):
                     raise AlreadyStored(f"{url}: already stored with other content, which was not changed") from error
-        return Stored(key, source.bytes, source.sha256, url)
+        return Stored(key, source.bytes, url, source.sha256)
 
     def open(self, key: str) -> BinaryIO:
         """See `Store.open`; reads the generation that existed when it was opened."""

@@ -82,7 +82,7 @@ class LocalStore:
                     partial.replace(final)
                 elif not put_in_place(partial, final, replace or _never, source):
                     raise AlreadyStored(f"{shown}: already stored with other content, which was not changed")
-        return Stored(key, source.bytes, source.sha256, str(path))
+        return Stored(key, source.bytes, str(path), source.sha256)
 
     def open(self, key: str) -> BinaryIO:
         """See `Store.open`."""

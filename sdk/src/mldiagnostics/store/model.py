@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeAlias
 
 from mldiagnostics.errors import ConfigurationError
@@ -37,12 +37,22 @@ def partial_name(digits: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The result of a put: `bytes` is the size, `sha256` lower-case hex."""
+    """The result of a put.
+
+    Attributes:
+        bytes: The size.
+        digest: Returns the SHA-256 of the content; computes it only then if the content was in memory.
+    """
 
     key: str
     bytes: int
-    sha256: str
     url: str
+    digest: Callable[[], str] = field(compare=False, repr=False)
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of the content in lower-case hex."""
+        return self.digest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ class BucketStore:
                 source.source.drain()
                 if not self._holds(path, source.source):
                     raise AlreadyStored(f"{url}: already stored with other content, which was not changed")
-        return Stored(key, source.source.bytes, source.source.sha256, url)
+        return Stored(key, source.source.bytes, url, source.source.sha256)
 
     def open(self, key: str) -> BinaryIO:
         """See `Store.open`; reads the version that existed when it was opened. Can seek."""
@@ -281,7 +281,7 @@ class BucketStore:
                     digest.update(piece)
         except (BaseError, OSError):
             return False
-        return digest.hexdigest() == source.sha256
+        return digest.hexdigest() == source.sha256()
 
     def _remove(self, paths: Sequence[str]) -> None:
         """Delete objects; others may have deleted them meanwhile."""

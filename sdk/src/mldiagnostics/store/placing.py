@@ -67,4 +67,4 @@ def _holds(file: FileAt, source: UploadSource) -> bool:
         digest = hashlib.sha256()
         while piece := stored.read(PIECE_BYTES):
             digest.update(piece)
-    return digest.hexdigest() == source.sha256
+    return digest.hexdigest() == source.sha256()

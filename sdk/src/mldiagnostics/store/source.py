@@ -17,10 +17,11 @@ class UploadSource:
     """Iterates once over the pieces of `data`, of at most 1 MiB each.
 
     `bytes` and the digests cover the pieces that were read. `md5` costs more than the rest together, so it is optional.
+    `content` is the data if it does not change in memory: it is sent without a copy, and digested when somebody asks.
     """
 
     def __init__(self, data: Data, *, md5: bool = False) -> None:
-        self.content = data if isinstance(data, bytes) else None  # needs no copy to be sent whole
+        self.content = data if isinstance(data, bytes) else None
         self.size_hint = memoryview(data).nbytes if isinstance(data, bytes | bytearray | memoryview) else None
         self.bytes = 0
         self._sha256 = hashlib.sha256()
@@ -30,7 +31,8 @@ class UploadSource:
     def __iter__(self) -> Iterator[memoryview]:
         for piece in self._pieces:
             self.bytes += piece.nbytes
-            self._sha256.update(piece)
+            if self.content is None:
+                self._sha256.update(piece)
             if self._md5:
                 self._md5.update(piece)
             yield piece
@@ -40,10 +42,12 @@ class UploadSource:
         for _ in self:
             pass
 
-    @property
     def sha256(self) -> str:
-        """Lower-case hex digest of the pieces that were read."""
-        return self._sha256.hexdigest()
+        """Return the digest of the pieces that were read, in lower-case hex.
+
+        All of `content` counts if there is one.
+        """
+        return (self._sha256 if self.content is None else hashlib.sha256(self.content)).hexdigest()
 
     @property
     def md5(self) -> bytes:
