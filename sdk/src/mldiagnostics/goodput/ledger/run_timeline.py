@@ -78,7 +78,10 @@ class RunTimeline:
         return disruptions_of(self)
 
     def step_times(self, now: int) -> StepTimes:
-        """Return the durations of surviving steps that a step of the same attempt follows."""
+        """Return the durations of surviving steps that a step of the same attempt follows.
+
+        Later events change them: copy what is kept.
+        """
         self.refresh(now)
         return self.step_durations.step_times()
 

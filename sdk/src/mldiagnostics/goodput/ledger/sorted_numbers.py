@@ -15,7 +15,7 @@ from mldiagnostics.goodput.ledger.sorting import in_order
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_BLOCK = 4096
+_BLOCK = 1024
 """Numbers in a new block; one that has twice as many is divided."""
 
 
