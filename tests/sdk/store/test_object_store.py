@@ -190,6 +190,35 @@ def test_a_forked_process_uses_the_store_or_says_that_it_cannot(store_url: str) 
         assert of_child == ["['k']"] * 2
 
 
+READ_AFTER_FORK = """
+import os, sys
+from mldiagnostics.errors import StoreError
+from mldiagnostics.store import open_store
+store = open_store(sys.argv[1])
+store.put("k", b"x" * 2**21)
+file = store.open("k")
+if (pid := os.fork()) == 0:
+    try:
+        print(len(file.read()), flush=True)
+    except StoreError as error:
+        print(error, flush=True)
+    os._exit(0)
+os.waitpid(pid, 0)
+print(len(store.open("k").read()))
+"""
+
+
+def test_a_file_that_was_open_at_a_fork_is_read_or_the_reader_says_that_it_cannot(store_url: str) -> None:
+    with child(READ_AFTER_FORK, store_url) as process:
+        output, _ = process.communicate(timeout=60)
+    of_child, of_parent = output.splitlines()
+    assert of_parent == str(2**21)
+    if store_url.startswith(("s3:", "az:")):
+        assert "was used before this process was forked" in of_child
+    else:
+        assert of_child == of_parent
+
+
 LARGE = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))

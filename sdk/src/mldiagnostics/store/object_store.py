@@ -90,6 +90,7 @@ class BucketStore:
 
         def rest() -> Iterator[Buffer]:
             with self._errors_of(url):
+                self._client()  # refuses in a forked process, where no piece would arrive
                 yield from response.pieces
 
         def read(start: int, stop: int) -> memoryview:

@@ -6,7 +6,6 @@ written once.
 
 from __future__ import annotations
 
-from itertools import repeat
 from typing import TYPE_CHECKING
 
 from mldiagnostics.goodput.buckets import BadputType
@@ -27,8 +26,8 @@ FOLDER = "goodput"
 def curves(observation: Observation) -> Iterator[MetricPoint]:
     """Yield the points of an observation; deviations are seconds."""
     if isinstance(observation, StepDeviations):
-        seconds = [deviation / 1e6 for deviation in observation.deviations]
-        yield from map(MetricPoint, repeat("step_deviation"), seconds, repeat({}), observation.steps)
+        for step, deviation in zip(observation.steps, observation.deviations, strict=True):
+            yield MetricPoint("step_deviation", deviation / 1e6, step=step)
     elif isinstance(observation, CumulativeObservation):
         account = observation.account
         step = account.max_step or 0
