@@ -6,7 +6,7 @@ import asyncio
 import gc
 import socket
 from contextlib import AsyncExitStack, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
@@ -89,6 +89,21 @@ async def test_a_body_that_does_not_arrive_says_so(port: int, monkeypatch: pytes
     answer = await answer_to(port, HALF)
     assert answer.startswith(b"HTTP/1.1 408")
     assert b"The body took more than 0.2 s." in answer
+
+
+async def test_a_client_that_leaves_before_its_request_is_read_is_not_an_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_request = web.Application._make_request  # between the head and the task that reads the body
+
+    def leave(app: web.Application, message: Any, payload: Any, protocol: Any, *others: Any) -> web.Request:
+        protocol.transport.abort()
+        return make_request(app, message, payload, protocol, *others)
+
+    monkeypatch.setattr(web.Application, "_make_request", leave)
+    async with serving(Settings(roots=(str(tmp_path),), port=0), {}) as url, asyncio.timeout(DEADLINE_S):
+        assert await answer_to(int(url.rstrip("/").rpartition(":")[2]), HALF) == b""
+    assert not caplog.records
 
 
 async def test_a_malformed_body_is_the_fault_of_its_client(port: int, caplog: pytest.LogCaptureFixture) -> None:

@@ -71,4 +71,8 @@ async def _read_body(request: web.Request) -> None:
         raise RequestProblem(HTTPStatus.REQUEST_TIMEOUT, f"The body took more than {READ_BODY_S:g} s.") from None
     except web.RequestPayloadError:
         raise RequestProblem(HTTPStatus.BAD_REQUEST, "The body is not valid HTTP.") from None
+    except RuntimeError:  # aiohttp's, if the client had left before this task began
+        if request.protocol.connected:
+            raise
+        raise ConnectionResetError("the client left before its request was whole") from None
     enter_stage(request, Stage.ANSWERING)
