@@ -485,8 +485,10 @@ async def test_a_deleted_schedule_is_forgotten(stage: Stage) -> None:
         await stage.cluster.delete(f"{stage.schedules}/nightly", uid=made["metadata"]["uid"])
         with pytest.raises(NotFound):
             await stage.cluster.get(f"{stage.schedules}/nightly")
-        stage.clock.pass_s(601)
-        again = await stage.schedule(schedule={"every": "10m"})
+        again = await stage.schedule(schedule={"every": "1h"})
         await stage.until(lambda status: status.get("runs") == 1)
+        stage.clock.pass_s(601)
+        await stage.change("nightly", schedule={"every": "2h"})
+        await stage.until(lambda status: status.get("observedGeneration") == 2)
     assert again["metadata"]["uid"] != made["metadata"]["uid"]
     assert await stage.made() == []
