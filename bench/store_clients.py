@@ -9,26 +9,32 @@ import os
 import re
 import sys
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-Client = tuple[Callable[[str, bytes], Any], Callable[[str], int], Callable[[str], bytes]]
-"""Creates an object; counts those below a prefix; reads the first byte of an object that is requested whole."""
+Client = tuple[Callable[[str, bytes], Any], Callable[[str], int], Callable[[str], bytes], Callable[[str], bytes]]
+"""Creates an object; counts those below a prefix; reads the first byte of an object and closes it; reads all of it."""
 
 
 def main(client: str, url: str, what: str, *, count: int, size: int) -> None:
     """Print seconds, processor seconds and MiB of one measure."""
-    put, listed, first_byte = CLIENTS[client](url)
-    folder, data = f"{client}-{what}", os.urandom(size)
+    put, listed, first_byte, whole = CLIENTS[client](url)
+    folder, data = f"{client}-{what}-{uuid.uuid4()}", os.urandom(size)
     put(f"{folder}-warm-up", b"x")
+    if what == "list":
+        listed("objects/")  # the first list reads the disk
     before, cpu, start = peak_mib(), time.process_time(), time.perf_counter()
     if what == "list":
         assert listed("objects/") == count
     elif what == "first-byte":
         for _ in range(count):
             first_byte("large")
+    elif what == "whole":
+        for _ in range(count):
+            assert len(whole("large")) == 2 * 1024 * 1024
     else:
         for number in range(count):
             put(f"{folder}/{number:06}", data)
@@ -51,7 +57,11 @@ def mldiagnostics(url: str) -> Client:
         with store.open(key) as file:
             return file.read(1)
 
-    return store.put, lambda prefix: sum(1 for _ in store.list(prefix)), first_byte
+    def whole(key: str) -> bytes:
+        with store.open(key) as file:
+            return file.read()
+
+    return store.put, lambda prefix: sum(1 for _ in store.list(prefix)), first_byte, whole
 
 
 def floor(url: str) -> Client:
@@ -87,12 +97,11 @@ def floor(url: str) -> Client:
         request("PUT", f"{path}/{key}?{token}", data).read()
 
     def first_byte(key: str) -> bytes:
-        response = request("GET", f"{path}/{key}?{token}")
-        first = response.read(1)
-        response.read()
+        first = request("GET", f"{path}/{key}?{token}").read(1)
+        connection.close()
         return first
 
-    return put, listed, first_byte
+    return put, listed, first_byte, lambda key: request("GET", f"{path}/{key}?{token}").read()
 
 
 def boto3(url: str) -> Client:
@@ -107,10 +116,15 @@ def boto3(url: str) -> Client:
     def first_byte(key: str) -> bytes:
         body = client.get_object(Bucket=bucket, Key=key)["Body"]
         first: bytes = body.read(1)
-        body.read()
+        body.close()
         return first
 
-    return lambda key, data: client.put_object(Bucket=bucket, Key=key, Body=data, IfNoneMatch="*"), listed, first_byte
+    return (
+        lambda key, data: client.put_object(Bucket=bucket, Key=key, Body=data, IfNoneMatch="*"),
+        listed,
+        first_byte,
+        lambda key: client.get_object(Bucket=bucket, Key=key)["Body"].read(),
+    )
 
 
 def azure_storage_blob(url: str) -> Client:
@@ -122,7 +136,8 @@ def azure_storage_blob(url: str) -> Client:
     return (
         lambda key, data: client.upload_blob(key, data, overwrite=False),
         lambda prefix: sum(1 for _ in client.list_blobs(name_starts_with=prefix)),
-        lambda key: client.download_blob(key).readall()[:1],
+        lambda key: client.download_blob(key).read(1),  # it has read all by then
+        lambda key: client.download_blob(key).readall(),
     )
 
 

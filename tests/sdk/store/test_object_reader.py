@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from mldiagnostics.errors import StoreUnreachable
-from mldiagnostics.store.object_reader import ObjectReader
+from mldiagnostics.store.object_reader import CHUNK_BYTES, ObjectReader
 
 CONTENT = bytes(range(256)) * 8
 
@@ -49,3 +49,26 @@ def test_a_position_far_behind_the_first_response_is_a_range_of_its_own() -> Non
     assert reader.read(7) == b"8388608"
     reader.seek(0)
     assert reader.read(1) == b"0"
+
+
+@pytest.mark.parametrize("start", [0, 50, 100, 700, len(CONTENT)])
+def test_the_rest_of_an_object_is_one_read_from_every_position(start: int) -> None:
+    reader = ObjectReader(len(CONTENT), CONTENT[:100], iter([CONTENT[100:700], CONTENT[700:]]), a_range)
+    reader.seek(start)
+    assert reader.readall() == CONTENT[start:]
+    assert (reader.tell(), reader.readall()) == (len(CONTENT), b"")
+    reader.seek(1)
+    assert reader.readall() == CONTENT[1:]
+
+
+def test_an_object_of_many_ranges_is_one_read() -> None:
+    content = bytes(range(251)) * 40_000
+    ranges: list[tuple[int, int]] = []
+
+    def read(start: int, stop: int) -> memoryview:
+        ranges.append((start, stop))
+        return memoryview(content)[start:stop]
+
+    reader = ObjectReader(len(content), content[:100], iter([content[100:CHUNK_BYTES]]), read)
+    assert reader.read() == content
+    assert ranges == [(CHUNK_BYTES, 2 * CHUNK_BYTES), (2 * CHUNK_BYTES, len(content))]

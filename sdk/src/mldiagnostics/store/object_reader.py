@@ -84,20 +84,37 @@ class ObjectReader(io.RawIOBase):
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[explicit-override,override]
         """Read the next bytes into the buffer and return their number."""
-        if self._position >= self._size:
-            return 0
-        if not self._start <= self._position < self._start + len(self._chunk):
-            self._load()
-        inside = self._position - self._start
-        piece = self._chunk[inside : inside + len(buffer)]
+        piece = self._next(len(buffer))
         buffer[: len(piece)] = piece
-        self._position += len(piece)
         return len(piece)
+
+    def readall(self) -> bytes:  # type: ignore[explicit-override]
+        """Read what follows, as it arrives: the inherited method asks for 8 KiB at a time."""
+        parts = [self._next(CHUNK_BYTES)]
+        if self._position == len(self._chunk):
+            pieces, self._pieces = self._pieces, None
+            with contextlib.suppress(StoreError):  # it was left unread for too long
+                for piece in pieces or ():
+                    parts.append(memoryview(piece))
+                    self._position += len(parts[-1])
+        parts.extend(iter(lambda: self._next(CHUNK_BYTES), b""))
+        return b"".join(parts)
 
     def close(self) -> None:  # type: ignore[explicit-override]
         """Drop a response that was not read to its end, which holds a connection."""
         self._pieces = None
         super().close()
+
+    def _next(self, size: int) -> memoryview:
+        """Return at most so many of the next bytes, and none at the end."""
+        if self._position >= self._size:
+            return memoryview(b"")
+        if not self._start <= self._position < self._start + len(self._chunk):
+            self._load()
+        inside = self._position - self._start
+        piece = self._chunk[inside : inside + size]
+        self._position += len(piece)
+        return piece
 
     def _load(self) -> None:
         """Have the chunk of the position: the first response's rest or another range."""
