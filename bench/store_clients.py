@@ -12,16 +12,29 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
-Client = tuple[Callable[[str, bytes], Any], Callable[[str], int], Callable[[str], bytes], Callable[[str], bytes]]
-"""Creates an object; counts those below a prefix; reads the first byte of an object and closes it; reads all of it."""
+MIB = 1024 * 1024
+RANGE_BYTES = 64 * 1024
+
+
+class Client(NamedTuple):
+    """The measured calls of a client."""
+
+    put: Callable[[str, bytes], Any]
+    """Creates an object."""
+    count: Callable[[str], int]
+    """Counts the objects below a prefix."""
+    ranges: Callable[[str, list[int]], list[bytes]]
+    """Reads the first byte of a range of `RANGE_BYTES` at each place of an object."""
+    whole: Callable[[str], bytes]
+    """Reads an object."""
 
 
 def main(client: str, url: str, what: str, *, count: int, size: int) -> None:
     """Print seconds, processor seconds and MiB of one measure."""
-    put, listed, first_byte, whole = CLIENTS[client](url)
+    put, listed, ranges, whole = CLIENTS[client](url)
     folder, data = f"{client}-{what}-{uuid.uuid4()}", os.urandom(size)
     put(f"{folder}-warm-up", b"x")
     if what == "list":
@@ -29,12 +42,12 @@ def main(client: str, url: str, what: str, *, count: int, size: int) -> None:
     before, cpu, start = peak_mib(), time.process_time(), time.perf_counter()
     if what == "list":
         assert listed("objects/") == count
-    elif what == "first-byte":
-        for _ in range(count):
-            first_byte("large")
+    elif what == "ranges":
+        places = [(4 + at * 7 % 11) * MIB for at in range(count)]  # far apart: no client has read them already
+        assert len(ranges("larger", places)) == count
     elif what == "whole":
         for _ in range(count):
-            assert len(whole("large")) == 2 * 1024 * 1024
+            assert len(whole("large")) == 2 * MIB
     else:
         for number in range(count):
             put(f"{folder}/{number:06}", data)
@@ -53,15 +66,19 @@ def mldiagnostics(url: str) -> Client:
 
     store = open_store(url)
 
-    def first_byte(key: str) -> bytes:
+    def ranges(key: str, places: list[int]) -> list[bytes]:
+        first = []
         with store.open(key) as file:
-            return file.read(1)
+            for place in places:
+                file.seek(place)
+                first.append(file.read(1))
+        return first
 
     def whole(key: str) -> bytes:
         with store.open(key) as file:
             return file.read()
 
-    return store.put, lambda prefix: sum(1 for _ in store.list(prefix)), first_byte, whole
+    return Client(store.put, lambda prefix: sum(1 for _ in store.list(prefix)), ranges, whole)
 
 
 def floor(url: str) -> Client:
@@ -78,8 +95,8 @@ def floor(url: str) -> Client:
     always = {"x-ms-version": "2021-08-06"} if token else dict[str, str]()
     of_put = always | {"If-None-Match": "*", "x-ms-blob-type": "BlockBlob"}
 
-    def request(method: str, target: str, body: bytes | None = None) -> http.client.HTTPResponse:
-        connection.request(method, target, body, of_put if method == "PUT" else always)
+    def request(method: str, target: str, body: bytes | None = None, **more: str) -> http.client.HTTPResponse:
+        connection.request(method, target, body, of_put if method == "PUT" else always | more)
         response = connection.getresponse()
         assert response.status in {200, 201, 206}, response.read()
         return response
@@ -96,12 +113,15 @@ def floor(url: str) -> Client:
     def put(key: str, data: bytes) -> None:
         request("PUT", f"{path}/{key}?{token}", data).read()
 
-    def first_byte(key: str) -> bytes:
-        first = request("GET", f"{path}/{key}?{token}").read(1)
-        connection.close()
+    def ranges(key: str, places: list[int]) -> list[bytes]:
+        first = []
+        for place in places:
+            response = request("GET", f"{path}/{key}?{token}", Range=f"bytes={place}-{place + RANGE_BYTES - 1}")
+            first.append(response.read(1))
+            response.read()
         return first
 
-    return put, listed, first_byte, lambda key: request("GET", f"{path}/{key}?{token}").read()
+    return Client(put, listed, ranges, lambda key: request("GET", f"{path}/{key}?{token}").read())
 
 
 def boto3(url: str) -> Client:
@@ -113,16 +133,19 @@ def boto3(url: str) -> Client:
         pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
         return sum(len(page.get("Contents", ())) for page in pages)
 
-    def first_byte(key: str) -> bytes:
-        body = client.get_object(Bucket=bucket, Key=key)["Body"]
-        first: bytes = body.read(1)
-        body.close()
+    def ranges(key: str, places: list[int]) -> list[bytes]:
+        first = []
+        for place in places:
+            wanted = f"bytes={place}-{place + RANGE_BYTES - 1}"
+            body = client.get_object(Bucket=bucket, Key=key, Range=wanted)["Body"]
+            first.append(body.read(1))
+            body.read()
         return first
 
-    return (
+    return Client(
         lambda key, data: client.put_object(Bucket=bucket, Key=key, Body=data, IfNoneMatch="*"),
         listed,
-        first_byte,
+        ranges,
         lambda key: client.get_object(Bucket=bucket, Key=key)["Body"].read(),
     )
 
@@ -133,10 +156,10 @@ def azure_storage_blob(url: str) -> Client:
     endpoint, key = os.environ["AZURE_STORAGE_ENDPOINT"], os.environ["AZURE_STORAGE_ACCOUNT_KEY"]
     account = {"account_name": os.environ["AZURE_STORAGE_ACCOUNT_NAME"], "account_key": key}
     client = ContainerClient(endpoint, url.partition("://")[2], credential=account)
-    return (
+    return Client(
         lambda key, data: client.upload_blob(key, data, overwrite=False),
         lambda prefix: sum(1 for _ in client.list_blobs(name_starts_with=prefix)),
-        lambda key: client.download_blob(key).read(1),  # it has read all by then
+        lambda key, places: [client.download_blob(key, each, RANGE_BYTES).readall()[:1] for each in places],
         lambda key: client.download_blob(key).readall(),
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from mldiagnostics.errors import StoreUnreachable
-from mldiagnostics.store.object_reader import CHUNK_BYTES, ObjectReader
+from mldiagnostics.store.object_reader import CHUNK_BYTES, PIECE_BYTES, ObjectReader
 
 CONTENT = bytes(range(256)) * 8
 
@@ -72,3 +72,20 @@ def test_an_object_of_many_ranges_is_one_read() -> None:
     reader = ObjectReader(len(content), content[:100], iter([content[100:CHUNK_BYTES]]), read)
     assert reader.read() == content
     assert ranges == [(CHUNK_BYTES, 2 * CHUNK_BYTES), (2 * CHUNK_BYTES, len(content))]
+
+
+def test_ranges_after_a_jump_begin_small_and_grow() -> None:
+    content = bytes(range(251)) * 80_000
+    ranges: list[tuple[int, int]] = []
+
+    def read(start: int, stop: int) -> memoryview:
+        ranges.append((start, stop - start))
+        return memoryview(content)[start:stop]
+
+    reader = ObjectReader(len(content), content[:100], iter([content[100:CHUNK_BYTES]]), read)
+    for place in (3 * CHUNK_BYTES, 2 * CHUNK_BYTES):
+        reader.seek(place)
+        assert reader.read(1) == content[place : place + 1]
+    assert ranges == [(3 * CHUNK_BYTES, PIECE_BYTES), (2 * CHUNK_BYTES, PIECE_BYTES)]
+    assert reader.read() == content[2 * CHUNK_BYTES + 1 :]
+    assert [size for _, size in ranges[2:8]] == [PIECE_BYTES << at for at in (1, 2, 3, 4, 5, 6)]

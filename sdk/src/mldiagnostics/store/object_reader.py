@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 CHUNK_BYTES = 4 * 1024 * 1024
-"""Read by one request; also the memory of an open object."""
+"""Read by one request at most; also the memory of an open object."""
 
 PIECE_BYTES = 64 * 1024
-"""Received before the first byte of a response is given to the reader."""
+"""Received before the first byte of a response is given to the reader, and read by the first request after a jump."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,9 @@ class Response:
 
 
 class ObjectReader(io.RawIOBase):
-    """Reads an object by ranges of `CHUNK_BYTES`, the first one as it arrives.
+    """Reads an object by ranges, the first one as it arrives.
+
+    A range after a jump is small, and each that follows it twice as large, up to `CHUNK_BYTES`.
 
     Args:
         size: The size of the object.
@@ -60,6 +62,7 @@ class ObjectReader(io.RawIOBase):
         self._read_range = read
         self._position = 0
         self._start, self._chunk = 0, memoryview(first)
+        self._ahead = CHUNK_BYTES
         self._pieces: Iterator[Buffer] | None = pieces
 
     def readable(self) -> bool:  # type: ignore[explicit-override]  # typing.override is newer than Python 3.10
@@ -97,6 +100,7 @@ class ObjectReader(io.RawIOBase):
                 for piece in pieces or ():
                     parts.append(memoryview(piece))
                     self._position += len(parts[-1])
+            self._start, self._chunk = self._position, memoryview(b"")
         parts.extend(iter(lambda: self._next(CHUNK_BYTES), b""))
         return b"".join(parts)
 
@@ -124,5 +128,7 @@ class ObjectReader(io.RawIOBase):
                 self._chunk = memoryview(b"".join((self._chunk, *pieces)))
                 if self._position < len(self._chunk):
                     return
-        stop = min(self._position + CHUNK_BYTES, self._size)
+        is_jump = self._position != self._start + len(self._chunk)
+        self._ahead = PIECE_BYTES if is_jump else min(2 * self._ahead, CHUNK_BYTES)
+        stop = min(self._position + self._ahead, self._size)
         self._start, self._chunk = self._position, self._read_range(self._position, stop)
