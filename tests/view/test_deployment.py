@@ -95,6 +95,8 @@ async def test_a_tenant_sees_what_kubectl_get_mlruns_shows(
             f"{foreign}/live",
         ):
             assert (await get(path, "jane"))[0] == 404
+        values = (await get(f"/api/values?run=cluster/{keys[0]}&run=cluster/{keys[1]}", "jane"))[1]["runs"]
+        assert values.keys() == {f"cluster/{keys[0]}"}
         assert (await get(f"{own}/metrics", "jane"))[0] == 200
         assert (await get(f"{thief}/metrics", "joe", "research"))[0] == 409
 

@@ -157,6 +157,20 @@ async def test_the_time_of_listed_runs(server: aiohttp.ClientSession, root: Path
     assert (await read(server, "/api/unknown"))[0] == 404
 
 
+async def test_the_values_of_listed_runs(server: aiohttp.ClientSession, root: Path) -> None:
+    await read(server, "/api/runs")
+    names = [f"{root.name}/trained", f"{root.name}/other", f"{root.name}/gone"]
+    status, listed = await read(server, "/api/values", run=names)
+    assert (status, listed["runs"].keys()) == (200, set(names[:2]))
+    trained = listed["runs"][names[0]]
+    assert trained["configs"]["user.lr"] == 0.1
+    assert trained["metrics"]["loss"] == "NaN"
+    shown = (await read(server, f"/api/runs/{names[0]}/metrics"))[1]["metrics"]
+    assert trained["metrics"].keys() == {metric["metric"] for metric in shown}
+    assert listed["runs"][names[1]] == {"configs": {}, "metrics": {}}
+    assert (await read(server, "/api/values", run=names, runs="x"))[0] == 400
+
+
 async def test_foreign_pages_are_rejected(server: aiohttp.ClientSession) -> None:
     for headers, status in (
         ({"Host": "evil.example"}, 421),

@@ -119,7 +119,7 @@ SURFACE = {
         "SessionFile",
     ),
     *("SessionRow", "attempt_rows", "configs", "events", "find_run", "findings", "goodput", "goodput_over_time"),
-    *("list_runs", "metrics", "ranks"),
+    *("last_values", "list_runs", "metrics", "ranks"),
     *("ranks_of", "read_records", "run_at", "series", "sessions", "step_times", "with_goodput"),
 }
 

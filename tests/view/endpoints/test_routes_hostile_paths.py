@@ -62,6 +62,7 @@ async def test_no_path_leads_out_of_a_source(root: Path) -> None:
                 f"/api/runs/{key}/run",
                 f"/api/runs/runs/{key}/curves?metric=loss",
                 f"/api/goodput?run=runs/{key}",
+                f"/api/values?run=runs/{key}",
                 f"/assets/{key}",
                 f"/{key}",
                 f"/runs/runs/{key}",

@@ -140,6 +140,32 @@ async def test_each_part_shows_hostile_values_as_text(serve: Serve, pages: Check
     assert width <= 400, "the page is wider than the screen"
 
 
+async def test_charts_stand_in_sections_that_fold(serve: Serve, pages: CheckedPages, tmp_path: Path) -> None:
+    names = ["loss", *(f"layer/{at:02}" for at in range(30)), "eval/loss"]
+    records = [Record("metric", START + t, name, 1.0, step=t) for name in names for t in range(3)]
+    store = open_store(str(tmp_path / "runs"))
+    put_records(store, "many", "a0-r0-aaaaaaaa-00001", *records)
+    put_run(store, "many", created=START)
+    page = await pages.open(await serve(tmp_path / "runs") + "runs/runs/many")
+    sections = page.locator("details.section")
+    await expect(sections.locator("summary")).to_have_text(["Others 1 metric", "eval 1 metric", "layer 30 metrics"])
+    await expect(page.locator("figure.curve")).to_have_count(14)
+    await page.get_by_role("button", name="Show 12 more of 18").click()
+    await expect(page.locator("figure.curve")).to_have_count(26)
+    await sections.nth(2).locator("summary").click()
+    await expect(page.locator("figure.curve")).to_have_count(2)
+    await expect(page).to_have_url(re.compile(r"fold=layer$"))
+    await pages.check_access(page)
+    again = await pages.open(page.url, width=400)
+    await expect(again.locator("figure.curve")).to_have_count(2)
+    await pages.check_width(again)
+    await page.get_by_label("Search metrics").fill("eval")
+    await expect(sections.locator("summary")).to_be_hidden()
+    await expect(page.locator("figure.curve canvas")).to_be_visible()
+    await page.get_by_label("Search metrics").fill("layer/07")
+    await expect(page.locator("figure.curve canvas")).to_be_visible()
+
+
 async def test_a_chart_is_as_wide_as_its_card(serve: Serve, pages: CheckedPages, tmp_path: Path) -> None:
     put_hostile_run(tmp_path / "runs")
     page = await pages.open(await serve(tmp_path / "runs") + "runs/runs/hostile")

@@ -127,6 +127,85 @@ async def test_selected_runs_are_compared(serve: Serve, pages: CheckedPages, roo
     await expect(page.locator(".step-ridge")).to_have_count(2)
 
 
+async def test_phases_are_counted_among_the_runs_of_the_search(serve: Serve, pages: CheckedPages, root: Path) -> None:
+    page = await pages.open(await serve(root) + "?phase=Failed", width=1600)
+    phases = page.get_by_role("group", name="Phases")
+    await expect(phases.get_by_role("button", name="Failed")).to_have_text(f"Failed {MANY // 2}")
+    await page.get_by_label("Search runs").fill("old-29")
+    await expect(phases.get_by_role("button", name="Failed")).to_have_text("Failed 6")
+    await expect(phases.get_by_role("button", name="Completed")).to_have_text("Completed 5")
+    await page.get_by_label("Search runs").fill("old-299")
+    await expect(page.get_by_text(f"1 of {MANY + 2} runs")).to_be_visible()
+
+
+async def test_runs_are_selected_by_a_range_and_all_at_once(serve: Serve, pages: CheckedPages, root: Path) -> None:
+    page = await pages.open(await serve(root) + "?q=old-29&sort=name&run=runs/gone", width=1600)
+    boxes = page.locator("tbody").get_by_role("checkbox")
+    everything = page.get_by_label("Select all")
+    await expect(boxes).to_have_count(11)
+    await boxes.nth(1).click()
+    await expect(boxes.nth(1)).to_be_checked()
+    await expect(everything).to_have_js_property("indeterminate", value=True)
+    await boxes.nth(4).click(modifiers=["Shift"])
+    await expect(page.get_by_text("Compare 5")).to_be_visible()  # with the one that is not shown
+    for at in range(11):
+        await expect(boxes.nth(at)).to_be_checked(checked=1 <= at <= 4)
+    await boxes.nth(2).click(modifiers=["Shift"])
+    await expect(page.get_by_text("Compare 2")).to_be_visible()
+    await everything.check()
+    await expect(page.get_by_text("Compare 12")).to_have_attribute("aria-disabled", "true")
+    await pages.check_access(page)
+    again = await pages.open(page.url, width=1600)
+    await expect(again.get_by_label("Select all")).to_be_checked()
+    await everything.uncheck()
+    await expect(page.get_by_text("Compare 1", exact=True)).to_be_visible()
+    await expect(boxes.first).not_to_be_checked()
+
+
+async def test_configurations_and_metrics_are_columns(serve: Serve, pages: CheckedPages, root: Path) -> None:
+    page = await pages.open(await serve(root), width=1600)
+    await page.get_by_text("Columns").click()
+    field = page.get_by_label("Add a configuration or metric")
+    await page.get_by_label("Search runs").fill("pair")
+    await expect(page.locator("datalist option[value='metric:loss']")).to_have_count(1)
+    for name in ("config:user.rate", "metric:loss", "config:user.note"):
+        await field.fill(name)
+        await field.press("Enter")
+    await page.get_by_text("Columns").click()
+    rates = page.locator("tbody td.c-value")
+    await expect(rates).to_have_text(["0.2", "0.2", MARKUP, "0.1", "0.1", MARKUP])
+    await page.get_by_role("columnheader", name="rate").get_by_role("button").click()
+    await expect(rates.first).to_have_text("0.1")
+    await page.get_by_label("Search runs").fill("")
+    await expect(rates.first).to_have_text("0.1")
+    await page.get_by_role("columnheader", name="loss").get_by_role("button").click()
+    await page.get_by_role("columnheader", name="loss").get_by_role("button").click()
+    assert (await names(page))[:2] == ["fast", "slow"]
+    await pages.check_access(page)
+    again = await pages.open(page.url, width=400, scheme="dark")
+    await expect(again.locator("tbody td.c-value").first).to_have_text("0.2")
+    await pages.check_width(again)
+    await page.get_by_text("Columns").click()
+    await page.get_by_label("metric:loss").click()
+    await expect(page.get_by_role("columnheader", name="loss")).to_have_count(0)
+
+
+async def test_the_keys_of_a_page_are_listed(serve: Serve, pages: CheckedPages, root: Path) -> None:
+    page = await pages.open(await serve(root), width=400)
+    await page.get_by_label("Search runs").press("?")
+    await expect(page.get_by_label("Search runs")).to_have_value("?")
+    await page.get_by_label("Search runs").press("Escape")
+    await page.get_by_role("link", name="mldiagnostics").press("?")
+    keys = page.get_by_role("dialog", name="Keys")
+    await expect(keys.get_by_role("row", name="Space")).to_contain_text("Select the run")
+    await pages.check_access(page)
+    await pages.check_width(page)
+    await page.keyboard.press("Escape")
+    await expect(keys).to_have_count(0)
+    await page.get_by_role("button", name="Keys").click()
+    await expect(keys).to_be_visible()
+
+
 async def test_an_old_link_has_a_clear_page(serve: Serve, pages: CheckedPages, root: Path) -> None:
     url = await serve(root)
     page = await pages.open(f"{url}compare?run={root.name}/slow&run={root.name}/gone")

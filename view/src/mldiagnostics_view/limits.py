@@ -141,6 +141,12 @@ GOODPUT_PARTS: Final = 120
 MAX_REPORTS: Final = 256
 """Goodput reports that are kept, of about 20 KiB each."""
 
+MAX_VALUES: Final = 256
+"""Configurations of a run that can be columns of the list, and as many metrics: of 256 runs, 30 MB are kept."""
+
+MAX_VALUE_CHARS: Final = 128
+"""Length of a name or text in such a column."""
+
 MAX_LISTED_BYTES: Final = 64 * 2**20
 """Records of one run that are read for the list of runs: 1.6 s. The page of the run reads any."""
 

@@ -14,11 +14,12 @@ const IN_DOUBT = "The capture may have been created; try again: the same order c
  */
 export function captureForm(base: string, onStart: (name: string) => void): { box: HTMLElement; update: (run: RunDocument) => void } {
   const length = labelled(element("input", { type: "number", min: "0.1", max: "60", step: "any", value: String(DEFAULT_S) }), { "aria-label": "Duration in seconds" });
+  const duration = element("p", {}, element("label", { className: "check" }, "Duration", length, "s"));
   const hosts = labelled(element("div", { className: "pick-hosts" }), { role: "group", "aria-label": "Hosts" });
   const state = element("div", { ariaLive: "polite" }), shown = element("div", { ariaLive: "polite" });
   const start = button("Capture", () => void capture(), { className: "primary" });
   const box = element("div", { className: "capture" },
-    element("p", {}, element("label", { className: "check" }, "Duration", length, "s")), hosts, element("p", {}, start), state, shown);
+    duration, hosts, element("p", {}, start), state, shown);
   const orderIds = new Map<string, string>();  // sent again until there is a response, an order makes one capture
   const left = new Set<number>();  // ranks that the viewer does not want
   let run: RunDocument | null = null, ranks = "", isSending = false;
@@ -68,7 +69,7 @@ export function captureForm(base: string, onStart: (name: string) => void): { bo
     run = changed;
     const active = changed.run.phase === ACTIVE ? changed.hosts.filter(({ phase }) => phase === ACTIVE) : [];
     const key = JSON.stringify(active.map(({ rank, host }) => [rank, host]));
-    length.disabled = !active.length;
+    duration.hidden = !active.length;
     if (!active.length) hosts.replaceChildren(element("p", { className: "muted" }, noHosts(changed)));
     else if (key !== ranks) hosts.replaceChildren(...active.map((host) => hostBox(host, !left.has(host.rank))));
     ranks = active.length ? key : "";

@@ -4,7 +4,7 @@ import type { Line } from "./chart_data.js";
 import type { ChartView } from "./chart.js";
 import { letterOf, type Compared } from "./compare_run.js";
 import { CurveCard } from "./curve_card.js";
-import { button, choice, element, labelled, problem } from "./elements.js";
+import { button, choice, counted, element, labelled, problem } from "./elements.js";
 import type { PointsSource } from "./points_dialog.js";
 import { onTheme } from "./run_parts.js";
 import { change, parameter, parameters } from "./url_state.js";
@@ -104,7 +104,7 @@ export class CompareCurves {
       cards[at]!.draw(linesOf(curves.slice(0, MOST_LINES)), view, view.axis === "step" && !this.isZoomed() ? "No points with a step; choose the time since start." : undefined);
       return sum + Math.max(0, curves.length - MOST_LINES);
     }, 0);
-    this.say(leftOut ? `${leftOut} curves are left out; compare fewer runs.` : "");
+    this.say(leftOut ? `${counted(leftOut, "curve")} left out; compare fewer runs.` : "");
     if (failures.length) this.charts.prepend(problem(failures.join(" ")));
     if (!isComplete) setTimeout(() => turn === this.turn && void this.load(), AGAIN_MS);
   }

@@ -5,16 +5,16 @@ import { linesOf } from "./chart_data.js";
 import { marksOf, type Mark } from "./chart_marks.js";
 import { CurveCard } from "./curve_card.js";
 import { CurveRequests, type Answer } from "./curve_requests.js";
+import { curveSections } from "./curve_sections.js";
 import { curveTools } from "./curve_tools.js";
 import { sparklines } from "./sparklines.js";
-import { button, element, labelled, problem } from "./elements.js";
+import { button, counted, element, labelled, problem } from "./elements.js";
 import { throttled } from "./live.js";
 import type { PointsSource } from "./points_dialog.js";
 import { onTheme, stateOf, type Part } from "./run_parts.js";
 import { change, parameter } from "./url_state.js";
 
 const SYSTEM = /(_utilization|_duty_cycle)$|^system[/_]/;
-const AT_ONCE = 100;
 const MANY_RANKS = 16;
 const SEARCH_MS = 300;
 const LOW_PX = 190, HIGH_PX = 420;
@@ -29,13 +29,12 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
   const cards = new Map<string, CurveCard>();
   const shown = new Set<CurveCard>();
   const requests = new CurveRequests(base);
-  const note = element("p", { className: "muted", role: "status" }), charts = element("div", { className: "charts" });
-  const more = button("", () => { limit += AT_ONCE; arrange(); });
+  const note = element("p", { className: "muted", role: "status" });
   let metrics: Metrics = { metrics: [], omitted: 0, steps: { t: [], step: [] }, starts: [], sessions: {}, progress: { readBytes: 0, totalBytes: 0, revision: 0, leftOut: 0, longNames: 0, badLines: 0, complete: false } };
-  let own: Metric[] = [], run: RunDocument | null = null, marks: Mark[] = [], limit = AT_ONCE, scheduled = 0, percent = 0, found = 0, searched = "", isPartial = false;
+  let own: Metric[] = [], run: RunDocument | null = null, marks: Mark[] = [], scheduled = 0, percent = 0, found = 0, searched = "", isPartial = false;
   const tools = curveTools(defaults), list = sparklines(base, open);
-  const box = element("section", {}, tools.box, note, list.box, charts, more);
-  more.hidden = true;
+  const sections = curveSections((metric) => (cards.get(metric.metric) ?? newCard(metric)).box);
+  const box = element("section", {}, tools.box, note, list.box, sections.box);
   note.textContent = "Reading metrics …";
   tools.update(false);
 
@@ -100,17 +99,9 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
     const matching = own.filter(({ metric }) => words.every((word) => metric.toLowerCase().includes(word)));
     const isAlone = own.some(({ metric }) => metric === alone);
     const isList = parameter("show") === "list" && !isAlone;
-    const wanted = isList ? [] : isAlone ? own.filter(({ metric }) => metric === alone) : matching.slice(0, limit);
-    const made = wanted.map((metric) => {
-      const card = cards.get(metric.metric) ?? newCard(metric);
-      card.isAlone = metric.metric === alone;
-      return card.box;
-    });
-    if (made.length !== charts.children.length || made.some((each, at) => charts.children[at] !== each)) charts.replaceChildren(...made);
+    sections.show(isList ? [] : isAlone ? own.filter(({ metric }) => metric === alone) : matching);
+    cards.forEach((card, metric) => { card.isAlone = metric === alone; });
     list.show(isList ? matching : null);
-    const rest = matching.length - limit;
-    more.hidden = isList || isAlone || rest <= 0;
-    more.textContent = `Show ${Math.min(rest, AT_ONCE)} more of ${rest}`;
     tools.update(isAlone);
     found = matching.length;
     describe();
@@ -134,15 +125,15 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
 
   function describe(): void {
     const { complete, leftOut, longNames, badLines } = metrics.progress;
-    const parts = [found === own.length ? `${own.length} metrics` : `${found} of ${own.length} metrics`];
-    if (metrics.omitted) parts.push(`${metrics.omitted.toLocaleString("en")} more metrics are not listed: search for them`);
+    const parts = [found === own.length ? counted(own.length, "metric") : `${found} of ${counted(own.length, "metric")}`];
+    if (metrics.omitted) parts.push(`${counted(metrics.omitted, "metric")} more, not listed: search for them`);
     if (!complete && percent < 100) parts.push(`${percent} % read; until then, charts show some of the points`);
-    if (leftOut) parts.push(`${leftOut} points left out, because there are too many curves`);
-    if (longNames) parts.push(`${longNames} points left out, because the name of their metric is too long`);
-    if (badLines) parts.push(`${badLines} lines cannot be read`);
+    if (leftOut) parts.push(`${counted(leftOut, "point")} left out, because there are too many curves`);
+    if (longNames) parts.push(`${counted(longNames, "point")} left out, because the name of their metric is too long`);
+    if (badLines) parts.push(`${counted(badLines, "line")} cannot be read`);
     const restarts = marks.filter((mark) => mark.kind === "restart").length;
-    if (restarts) parts.push(`┆ ${restarts} restart${restarts > 1 ? "s" : ""}`);
-    if (marks.length > restarts) parts.push(`▾ ${marks.length - restarts} profile${marks.length - restarts > 1 ? "s" : ""}`);
+    if (restarts) parts.push(`┆ ${counted(restarts, "restart")}`);
+    if (marks.length > restarts) parts.push(`▾ ${counted(marks.length - restarts, "profile")}`);
     note.textContent = parts.join(" · ");
     if (complete && !own.length && !searched) {
       note.textContent = kind === "system" ? "This run has recorded no metrics of its hosts; the SDK samples them every 10 s."

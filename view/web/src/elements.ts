@@ -100,5 +100,7 @@ export function bytes(size: number): string {
   return `${(size / 1024 ** power).toFixed(power ? 1 : 0)} ${["B", "KiB", "MiB", "GiB", "TiB"][power]}`;
 }
 
+/** Return a number with its noun: 1 run, 1,200 runs. */
+export const counted = (count: number, noun: string): string => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 export const percent = (share: number | null): string => (share === null ? "–" : `${(100 * share).toFixed(1)} %`);
 export const moment = (time: string | null): string => (time ? new Date(time).toLocaleString("sv") : "–");

@@ -1,5 +1,5 @@
 // The numbers behind a chart, as a table that can be copied.
-import { button, element, labelled } from "./elements.js";
+import { button, counted, element, labelled } from "./elements.js";
 import { copyButton } from "./copying.js";
 
 const MOST_ROWS = 2000;
@@ -9,7 +9,7 @@ export function showNumbers(title: string, heads: string[], rows: string[][], fi
   const head = element("tr", {}, ...heads.map((text) => element("th", { scope: "col" }, text)));
   const body = rows.slice(0, MOST_ROWS).map((cells) => element("tr", {}, ...cells.map((cell) =>
     element("td", { className: cell !== "" && !Number.isNaN(Number(cell)) ? "number" : "" }, cell))));
-  const count = isCut ? `the first ${rows.length} points; the file has all` : rows.length > MOST_ROWS ? `the first ${MOST_ROWS} of ${rows.length} rows; the copy has all` : `${rows.length} rows`;
+  const count = isCut ? `the first ${rows.length} points; the file has all` : rows.length > MOST_ROWS ? `the first ${MOST_ROWS} of ${rows.length} rows; the copy has all` : counted(rows.length, "row");
   const dialog = element("dialog", { className: "numbers" });
   const text = () => [heads, ...rows].map((cells) => cells.join("\t")).join("\n");
   const id = "numbers-title";

@@ -1,6 +1,6 @@
 // The head of the page of a run: what it is, how it is, and its attempts on one line of time.
 import type { Attempt, RunDocument, Run } from "./api.js";
-import { bytes, drawing, duration, element, moment, percent } from "./elements.js";
+import { bytes, counted, drawing, duration, element, moment, percent } from "./elements.js";
 import { copyButton } from "./copying.js";
 
 const SIGNS: Record<string, string> = { Active: "▶", Completed: "✔", Failed: "✖", Pending: "○" };
@@ -78,7 +78,7 @@ function attemptList(attempts: Attempt[]): HTMLElement {
   const items = attempts.map((attempt) => element("li", {},
     element("span", { className: `sign ${attempt.phase.toLowerCase()}`, ariaHidden: "true" }, SIGNS[attempt.phase] ?? "·"), describe(attempt)));
   if (items.length <= FEW) return element("ul", { className: "attempt-list" }, ...items);
-  return element("details", {}, element("summary", {}, `${items.length} attempts`), element("ul", { className: "attempt-list" }, ...items));
+  return element("details", {}, element("summary", {}, counted(items.length, "attempt")), element("ul", { className: "attempt-list" }, ...items));
 }
 
 function describe({ attempt, startTime, completionTime, phase: name, reason, message }: Attempt): string {

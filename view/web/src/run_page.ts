@@ -42,7 +42,7 @@ export function showRun(main: HTMLElement, path: string): void {
     link.addEventListener("click", (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
-      change({ part: name === "curves" ? "" : name, metric: "", from: "", to: "", q: "", by: "", show: "" });
+      change({ part: name === "curves" ? "" : name, metric: "", from: "", to: "", q: "", by: "", show: "", fold: "" });
     });
     return link;
   });
@@ -55,7 +55,7 @@ export function showRun(main: HTMLElement, path: string): void {
   function part(): Part {
     const name = PARTS[parameter("part")] ? parameter("part") : "curves";
     for (const link of links) {
-      link.href = changed({ part: link.dataset["part"] === "curves" ? "" : link.dataset["part"]!, metric: "", from: "", to: "", q: "", by: "", show: "" });
+      link.href = changed({ part: link.dataset["part"] === "curves" ? "" : link.dataset["part"]!, metric: "", from: "", to: "", q: "", by: "", show: "", fold: "" });
       if (link.dataset["part"] === name) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }

@@ -2,12 +2,13 @@
 import type { Run } from "./api.js";
 import { partitionOf, type Partition } from "./causes.js";
 import { age, duration, element, labelled, moment, percent } from "./elements.js";
+import { valueColumns, type RunValues } from "./value_columns.js";
 import { goodputBar, partitionOfShare } from "./goodput_bar.js";
 
 export interface Account { elapsed_s: number; productive_s: number; unproductive_s: Record<string, number>; goodput: number | null }
 
-/** A run with its account of goodput, once it is read. */
-export interface Listed { run: Run; id: string; account: Account | null | undefined }
+/** A run with its account of goodput and its values, once they are read. */
+export interface Listed { run: Run; id: string; account: Account | null | undefined; values: RunValues | null | undefined }
 
 export interface Column {
   id: string;
@@ -18,6 +19,8 @@ export interface Column {
   cell?: (listed: Listed) => Node;
   isNumber?: boolean;
   isExtra?: boolean;
+  /** The name of its style, if that is not its id. */
+  css?: string;
 }
 
 export const idOf = (run: Run): string => `${run.source}/${run.key}`;
@@ -96,10 +99,11 @@ const FITTING: readonly [width_px: number, columns: readonly string[]][] = [
   [1480, ["group", "source", "phase", "step", "steptime", "goodput", "age"]],
 ];
 
-/** Return the columns that the URL names, in their order; without names, those that are shown at first. */
+/** Return the columns that the URL names, in their order; without names, those that are shown at first. Those of values are last. */
 export function columnsOf(names: string, hasSources: boolean): Column[] {
   const given = names.split(",").filter(Boolean);
   const fitting = FITTING.find(([width_px]) => innerWidth <= width_px)?.[1];
   const isFirst = ({ id, isExtra }: Column) => (id === "source" ? hasSources : !isExtra) && (fitting?.includes(id) ?? true);
-  return COLUMNS.filter((column) => column.id === "name" || (given.length ? given.includes(column.id) : isFirst(column)));
+  const shown = COLUMNS.filter((column) => column.id === "name" || (given.length ? given.includes(column.id) : isFirst(column)));
+  return [...shown, ...valueColumns()];
 }

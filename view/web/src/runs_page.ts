@@ -1,28 +1,36 @@
 // The page with all runs: loads them, and shows the state of the URL.
-import { Accounts } from "./accounts.js";
 import { type RunList } from "./api.js";
 import { button, element, problem } from "./elements.js";
 import { follow } from "./live.js";
 import { liveDocument } from "./live_document.js";
-import { COLUMNS, columnsOf, idOf, type Listed } from "./runs_columns.js";
-import { asText, filtered, lines, sorted } from "./runs_order.js";
+import { COLUMNS, columnsOf, idOf, type Account, type Listed } from "./runs_columns.js";
+import { asText, filtered, lines, sorted, type Line } from "./runs_order.js";
+import { RowReads } from "./row_reads.js";
 import { RunsTable } from "./runs_table.js";
 import { RunsTools } from "./runs_tools.js";
+import { valueColumns, valueNames, type RunValues } from "./value_columns.js";
 import { change, onChange, parameter, parameters } from "./url_state.js";
 
 const PAUSE_MS = 6000;  // with the accounts once a minute, at most one request in five seconds
 const AGE_MS = 30_000;
+const MOST_SORTED = 2000;  // by values, which are read run by run
+const MOST_SELECTED = 200;  // they are in the address
 
 export function showRuns(main: HTMLElement): void {
-  let list: RunList | null = null, failure = "";
-  const accounts = new Accounts(draw);
+  let list: RunList | null = null, failure = "", anchor = "";
+  const accounts = new RowReads<Account>("/api/goodput", draw), values = new RowReads<RunValues>("/api/values", draw);
   const notes = element("div"), empty = element("div", { className: "empty" });
-  const tools = new RunsTools(() => navigator.clipboard.writeText(asText(columns(), shown())));
+  const tools = new RunsTools(() => navigator.clipboard.writeText(asText(columns(), copied())), {
+    selectAll: (isSelected) => select(shownLines().flatMap(idsOf), isSelected), wantNames: draw,
+  });
   const rows = new RunsTable({
     sort: (id) => change(parameter("sort") !== id ? { sort: id, order: "" } : { order: parameter("order") ? "" : "down" }),
-    select: (id) => change({ run: toggled(parameters().getAll("run"), id) }, "replace"),
+    select: (id, isRange) => select(isRange ? rangeTo(id) : [id], !selected().includes(id), id),
     fold: (name) => change({ groups: toggled(parameters().getAll("groups"), name || "-") }),
-    seen: (runs) => accounts.want(runs),
+    seen: (runs) => {
+      accounts.want(runs);
+      if (valueColumns().length || tools.isChoosing) values.want(isByValue() ? [...runs, ...found(phases()).slice(0, MOST_SORTED)] : runs);
+    },
   });
   document.title = "Runs";
   main.className = "wide";
@@ -30,22 +38,45 @@ export function showRuns(main: HTMLElement): void {
 
   const columns = () => columnsOf(parameter("columns"), (list?.sources.length ?? 0) > 1);
   const phases = () => new Set(parameter("phase").split(",").filter(Boolean));
-  const all = (): Listed[] => (list?.runs ?? []).map((run) => ({ run, id: idOf(run), account: accounts.of(run) }));
+  const all = (): Listed[] => (list?.runs ?? []).map((run) => ({ run, id: idOf(run), account: accounts.of(run), values: values.of(run) }));
+  const isByValue = (): boolean => valueColumns().some(({ id }) => id === parameter("sort"));
+  const selected = (): string[] => parameters().getAll("run");
+  const found = (wanted: ReadonlySet<string>): Listed[] => filtered(all(), { text: parameter("q"), phases: wanted, group: parameter("group") });
   function shown(): Listed[] {
-    const runs = filtered(all(), { text: parameter("q"), phases: phases(), group: parameter("group") });
-    const column = COLUMNS.find(({ id }) => id === parameter("sort"));
+    const runs = found(phases());
+    const column = [...COLUMNS, ...valueColumns()].find(({ id }) => id === parameter("sort"));
     return column ? sorted(runs, column, parameter("order") === "down") : runs;
   }
 
-  function draw(): void {
-    const runs = shown(), everything = all();
-    const selected = new Set(parameters().getAll("run"));
+  function shownLines(): Line[] {
     const folded = new Set(parameters().getAll("groups"));
-    tools.show({ all: everything, shown: runs.length, isRead: list !== null, columns: columns(), selected, phases: phases() });
-    rows.show({
-      columns: columns(), sort: parameter("sort"), isDown: parameter("order") === "down", selected,
-      lines: lines(runs, parameter("by") === "group", (name) => folded.has(name || "-")),
-    });
+    return lines(shown(), parameter("by") === "group", (name) => folded.has(name || "-"));
+  }
+
+  /** Return the selected runs, or all that are shown. */
+  function copied(): Listed[] {
+    const wanted = new Set(selected()), runs = shown();
+    return runs.some(({ id }) => wanted.has(id)) ? runs.filter(({ id }) => wanted.has(id)) : runs;
+  }
+
+  /** Return the runs from the last one that was selected to another one, as they are shown. */
+  function rangeTo(id: string): string[] {
+    const ids = shownLines().flatMap(idsOf);
+    const [first, last] = [ids.indexOf(anchor), ids.indexOf(id)].sort((one, other) => one - other);
+    return first === undefined || first < 0 ? [id] : ids.slice(first, last! + 1);
+  }
+
+  function select(ids: string[], isSelected: boolean, last = ""): void {
+    const others = selected().filter((id) => !ids.includes(id));
+    change({ run: isSelected ? [...others, ...ids].slice(0, MOST_SELECTED) : others }, "replace");
+    anchor = last;
+    draw();  // also if nothing has changed: the box that was pressed shows the state
+  }
+
+  function draw(): void {
+    const runs = shown(), everything = all(), marked = new Set(selected());
+    tools.show({ all: everything, found: found(new Set()), shown: runs.length, ids: shownLines().flatMap(idsOf), isRead: list !== null, columns: columns(), selected: marked, phases: phases(), names: valueNames(values.all()) });
+    rows.show({ columns: columns(), sort: parameter("sort"), isDown: parameter("order") === "down", selected: marked, lines: shownLines() });
     const problems = (list?.sources ?? []).flatMap((source) => (source.problem ? [problem(source.problem)] : []));
     notes.replaceChildren(...(failure ? [problem(failure)] : []), ...problems);
     rows.box.hidden = !runs.length;
@@ -89,5 +120,6 @@ export function showRuns(main: HTMLElement): void {
   follow("/api/live", { runs: page.changed });
 }
 
+const idsOf = (line: Line): string[] => (line.kind === "run" ? [line.listed.id] : []);
 const toggled = (names: string[], name: string): string[] =>
   names.includes(name) ? names.filter((each) => each !== name) : [...names, name];

@@ -1,5 +1,5 @@
 // The table of runs: of thousands of rows, only those on the screen are elements.
-import { button, element, hidden, labelled } from "./elements.js";
+import { button, counted, element, hidden, labelled } from "./elements.js";
 import { addressOf, nameOf, type Column, type Listed } from "./runs_columns.js";
 import { summary, type Group, type Line } from "./runs_order.js";
 
@@ -7,7 +7,7 @@ const ROW_PX = 34;  // as in runs.css
 const SPARE_ROWS = 12;
 
 export interface TableState { columns: readonly Column[]; lines: readonly Line[]; sort: string; isDown: boolean; selected: ReadonlySet<string> }
-export interface TableActions { sort: (column: string) => void; select: (id: string) => void; fold: (group: string) => void; seen: (runs: Listed[]) => void }
+export interface TableActions { sort: (column: string) => void; select: (id: string, isRange: boolean) => void; fold: (group: string) => void; seen: (runs: Listed[]) => void }
 
 /** Return what the headings show, as a key. */
 function headKey({ columns, sort, isDown }: TableState): string {
@@ -54,10 +54,10 @@ export class RunsTable {
     });
   }
 
-  private heading({ id, title, isNumber }: Column): HTMLElement {
+  private heading({ id, title, isNumber, css }: Column): HTMLElement {
     const isSorted = this.state.sort === id;
     const sign = labelled(element("span", { className: "arrow" }, isSorted ? (this.state.isDown ? "▾" : "▴") : ""), { "aria-hidden": "true" });
-    const made = element("th", { scope: "col", className: `c-${id}${isNumber ? " number" : ""}` },
+    const made = element("th", { scope: "col", className: `c-${css ?? id}${isNumber ? " number" : ""}`, title: css ? id : "" },
       button(title, () => this.actions.sort(id)));
     made.firstElementChild?.append(sign);
     if (isSorted) made.setAttribute("aria-sort", this.state.isDown ? "descending" : "ascending");
@@ -88,9 +88,9 @@ export class RunsTable {
     const { id, run } = listed;
     const isSelected = this.state.selected.has(id);
     const box = labelled(element("input", { type: "checkbox", checked: isSelected }), { "aria-label": `Compare ${nameOf(run)}`, "data-at": `box ${id}` });
-    box.addEventListener("change", () => this.actions.select(id));
+    box.addEventListener("click", (event) => this.actions.select(id, event.shiftKey));
     const cells = this.state.columns.map((column) => {
-      const className = `c-${column.id}${column.isNumber ? " number" : ""}`;
+      const className = `c-${column.css ?? column.id}${column.isNumber ? " number" : ""}`;
       if (column.id === "name") {
         const link = labelled(element("a", { href: addressOf(id), title: nameOf(run) }, nameOf(run)), { "data-at": `run ${id}` });
         return labelled(element("th", { className, scope: "row" }, link), {});
@@ -104,7 +104,7 @@ export class RunsTable {
   private groupRow({ name, runs, isFolded }: Group): HTMLElement {
     const fold = labelled(button(`${isFolded ? "▸" : "▾"} ${name || "without a group"}`, () => this.actions.fold(name)),
       { "aria-expanded": String(!isFolded), "data-at": `group ${name}` });
-    const count = element("span", { className: "muted" }, ` ${runs.length} ${runs.length === 1 ? "run" : "runs"} · ${summary(runs)}`);
+    const count = element("span", { className: "muted" }, ` ${counted(runs.length, "run")} · ${summary(runs)}`);
     return element("tr", { className: "group" },
       element("th", { colSpan: this.state.columns.length + 1, scope: "rowgroup" }, element("span", { className: "group-head" }, fold, count)));
   }
@@ -125,7 +125,7 @@ export class RunsTable {
     if (event.ctrlKey || event.metaKey || event.altKey || !lines.length) return;
     if (event.key === " " && focused.startsWith("run ")) {
       event.preventDefault();
-      this.actions.select(focused.slice(4));
+      this.actions.select(focused.slice(4), event.shiftKey);
     }
     if (!step) return;
     event.preventDefault();

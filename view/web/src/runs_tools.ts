@@ -1,13 +1,15 @@
 // The tools above the table of runs: search, phases, group, columns, copying and comparison.
-import { button, choice, element, labelled } from "./elements.js";
+import { button, choice, counted, element, labelled } from "./elements.js";
 import { COLUMNS, type Column, type Listed } from "./runs_columns.js";
-import { change, parameter } from "./url_state.js";
+import { change, parameter, parameters } from "./url_state.js";
+import { ValueField } from "./value_columns.js";
 
 const PHASES = ["Active", "Pending", "Completed", "Failed"];
 export const MAX_COMPARED = 8;
 const MOST_GROUPS = 500;  // the search finds the others
 
-export interface ToolsState { all: readonly Listed[]; shown: number; isRead: boolean; columns: readonly Column[]; selected: ReadonlySet<string>; phases: ReadonlySet<string> }
+/** `found` are the runs of the search and the group, whatever their phase; `ids` are those of the table. */
+export interface ToolsState { all: readonly Listed[]; found: readonly Listed[]; shown: number; ids: readonly string[]; isRead: boolean; columns: readonly Column[]; selected: ReadonlySet<string>; phases: ReadonlySet<string>; names: readonly string[] }
 
 export class RunsTools {
   readonly box: HTMLElement;
@@ -15,34 +17,51 @@ export class RunsTools {
   private readonly phases = labelled(element("div", { className: "chips" }), { role: "group", "aria-label": "Phases" });
   private readonly groups = element("span");
   private readonly columns = element("details", { className: "menu" });
+  private readonly boxes = element("div", { className: "boxes" });
+  private readonly field = new ValueField();
   private readonly count = labelled(element("p", { className: "muted count" }), { role: "status" });
   private readonly compare = element("a", { className: "button" });
+  private readonly everything = element("input", { type: "checkbox" });
   private readonly grouped = element("input", { type: "checkbox" });
   private readonly copyButton: HTMLButtonElement;
   private known = "";
 
-  constructor(copy: () => Promise<void>) {
+  constructor(copy: () => Promise<void>, actions: { selectAll: (isSelected: boolean) => void; wantNames: () => void }) {
+    this.columns.append(element("summary", {}, "Columns"), element("div", { className: "menu-box" }, this.boxes, this.field.box));
+    this.columns.addEventListener("toggle", () => { if (this.columns.open) actions.wantNames(); });
+    this.everything.addEventListener("change", () => actions.selectAll(this.everything.checked));
     this.search.value = parameter("q");
     this.search.addEventListener("input", () => change({ q: this.search.value }, "replace"));
     this.grouped.addEventListener("change", () => change({ by: this.grouped.checked ? "group" : "", fold: "", groups: "" }));
     this.copyButton = button("Copy as text", () => void copy().then(() => this.say("Copied"), () => this.say("The browser did not allow it")));
     const tools = element("div", { className: "tools" }, this.search, this.phases, this.groups,
-      element("label", { className: "check" }, this.grouped, " By group"), this.columns, this.copyButton, this.compare);
+      element("label", { className: "check" }, this.grouped, " By group"),
+      element("label", { className: "check" }, this.everything, " Select all"), this.columns, this.copyButton, this.compare);
     this.box = element("div", {}, tools, this.count);
   }
 
+  /** Whether the names of columns are on the screen. */
+  get isChoosing(): boolean {
+    return this.columns.open;
+  }
+
   show(state: ToolsState): void {
-    const { all, shown, selected, phases } = state;
+    const { all, found, shown, selected, phases } = state;
     if (document.activeElement !== this.search) this.search.value = parameter("q");
     this.grouped.checked = parameter("by") === "group";
-    this.count.textContent = !state.isRead ? "" : shown === all.length ? `${all.length.toLocaleString("en")} runs`
-      : `${shown.toLocaleString("en")} of ${all.length.toLocaleString("en")} runs`;
+    this.field.show(state.names);
+    const marked = state.ids.filter((id) => selected.has(id)).length;
+    this.everything.checked = marked > 0 && marked === state.ids.length;
+    this.everything.indeterminate = marked > 0 && marked < state.ids.length;
+    this.count.textContent = !state.isRead ? "" : shown === all.length ? counted(all.length, "run")
+      : `${shown.toLocaleString("en")} of ${counted(all.length, "run")}`;
     this.compare.textContent = selected.size ? `Compare ${selected.size}` : "Compare";
+    this.copyButton.title = selected.size ? "The selected runs" : "The runs below";
     const isReady = selected.size > 1 && selected.size <= MAX_COMPARED;
     labelled(this.compare, { title: isReady ? "" : `Select 2 to ${MAX_COMPARED} runs`, "aria-disabled": String(!isReady) });
     if (isReady) this.compare.href = `/compare?${[...selected].map((id) => `run=${encodeURIComponent(id).replaceAll("%2F", "/").replaceAll("%3A", ":")}`).join("&")}`;
     else this.compare.removeAttribute("href");
-    const known = JSON.stringify([all.map(({ run }) => [run.phase, run.runGroup]), [...phases], state.columns.map(({ id }) => id), parameter("group")]);
+    const known = JSON.stringify([all.map(({ run }) => run.runGroup), found.map(({ run }) => run.phase), [...phases], state.columns.map(({ id }) => id), parameter("group")]);
     if (known === this.known) return;  // a menu that is open stays open
     this.known = known;
     this.drawPhases(state);
@@ -50,10 +69,10 @@ export class RunsTools {
     this.drawColumns(state.columns);
   }
 
-  private drawPhases({ all, phases }: ToolsState): void {
+  private drawPhases({ found, phases }: ToolsState): void {
     const focused = document.activeElement?.getAttribute("data-phase");
     this.phases.replaceChildren(...PHASES.map((phase) => {
-      const count = all.filter(({ run }) => run.phase === phase).length;
+      const count = found.filter(({ run }) => run.phase === phase).length;
       const next = PHASES.filter((each) => phases.has(each) !== (each === phase));
       const chip = button(phase, () => change({ phase: next.join(",") }));
       chip.append(element("span", { className: "muted" }, ` ${count}`));
@@ -81,8 +100,12 @@ export class RunsTools {
       });
       return element("label", { className: "check" }, box, ` ${title}`);
     });
-    const reset = button("Reset", () => change({ columns: "" }));
-    this.columns.replaceChildren(element("summary", {}, "Columns"), element("div", { className: "menu-box" }, ...boxes, reset));
+    const values = columns.filter(({ css }) => css).map(({ id }) => {
+      const box = element("input", { type: "checkbox", checked: true });
+      box.addEventListener("change", () => change({ value: parameters().getAll("value").filter((each) => each !== id) }));
+      return element("label", { className: "check" }, box, ` ${id}`);
+    });
+    this.boxes.replaceChildren(...boxes, ...values, button("Reset", () => change({ columns: "", value: "" })));
   }
 
   private say(text: string): void {

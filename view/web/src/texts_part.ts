@@ -1,6 +1,6 @@
 // The texts that the program of a run has recorded, the newest first.
 import { get, type Metrics } from "./api.js";
-import { element, moment, problem, table } from "./elements.js";
+import { counted, element, moment, problem, table } from "./elements.js";
 import { stateOf, type Part } from "./run_parts.js";
 
 interface Texts extends Pick<Metrics, "progress"> {
@@ -13,7 +13,7 @@ export function textsPart(base: string): Part {
 
   function draw({ total, newest, progress }: Texts): void {
     const rows = newest.map((row) => [moment(row.time), String(row.rank), row.step === null ? "" : String(row.step), row.name, row.text]).reverse();
-    const count = progress.complete ? `${newest.length} of ${total.toLocaleString("en")} texts` : "The run is being read …";
+    const count = progress.complete ? `${newest.length} of ${counted(total, "text")}` : "The run is being read …";
     const none = progress.complete && !total ? "This run has recorded no texts. Record some with metrics.record(name, text)." : count;
     box.replaceChildren(element("p", { className: "muted" }, none), ...(rows.length ? [table(["Time", "Rank", "Step", "Name", "Text"], rows)] : []));
   }

@@ -19,6 +19,7 @@ from __future__ import annotations
 from mldiagnostics.runs.attempt_row import AttemptRow
 from mldiagnostics.runs.finding import attempt_rows, find_run, ranks
 from mldiagnostics.runs.finding_rows import FindingRow, findings
+from mldiagnostics.runs.last_values import last_values
 from mldiagnostics.runs.listing import configs, list_runs, run_at
 from mldiagnostics.runs.metric_rows import MetricRow, metrics
 from mldiagnostics.runs.rank_row import RankRow
@@ -46,6 +47,7 @@ __all__ = [
     "findings",
     "goodput",
     "goodput_over_time",
+    "last_values",
     "list_runs",
     "metrics",
     "ranks",

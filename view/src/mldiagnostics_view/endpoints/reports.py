@@ -8,7 +8,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from mldiagnostics.goodput.report import as_json
-from mldiagnostics.runs import goodput_over_time, step_times
+from mldiagnostics.runs import goodput_over_time, last_values, step_times
 from mldiagnostics.runs.record_files import record_files
 
 from mldiagnostics_view.endpoints.bodies import Body, json_body
@@ -55,6 +55,7 @@ class Reports:
         self._turns = asyncio.Semaphore(PARALLEL_REPORTS)
         self._reports: OrderedDict[tuple[object, ...], TimeReport] = OrderedDict()
         self._step_times: OrderedDict[tuple[object, ...], Body] = OrderedDict()
+        self._last_values: OrderedDict[tuple[object, ...], dict[str, float]] = OrderedDict()
 
     async def get(self, row: RunRow) -> TimeReport:
         """Return the report of a run.
@@ -76,6 +77,10 @@ class Reports:
     async def step_times(self, row: RunRow) -> Body:
         """Return the distribution of the step times of a run. Raises as `get` does."""
         return await self._kept(self._step_times, row, _step_times)
+
+    async def last_values(self, row: RunRow) -> dict[str, float]:
+        """Return the last values of the metrics of a run. Raises `StoreError`."""
+        return await self._kept(self._last_values, row, last_values)
 
     async def _kept(self, kept: OrderedDict[tuple[object, ...], T], row: RunRow, make: Callable[[RunRow], T]) -> T:
         key = _key(row)

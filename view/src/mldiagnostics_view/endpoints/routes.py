@@ -28,6 +28,7 @@ from mldiagnostics_view.endpoints.parameters import curve_query, metric_search, 
 from mldiagnostics_view.endpoints.points import points_file, points_table
 from mldiagnostics_view.endpoints.problems import RequestProblem
 from mldiagnostics_view.endpoints.reports import Reports, cluster_report
+from mldiagnostics_view.run_values import run_values
 from mldiagnostics_view.sources.source import RunUnknown
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Routes:
         run = "/api/runs/{source}/{key}"
         app.router.add_get("/api/runs", self.runs)
         app.router.add_get("/api/goodput", self.accounts)
+        app.router.add_get("/api/values", self.values)
         app.router.add_get("/api/live", self.live_runs, allow_head=False)
         app.router.add_get(run, self.run)
         app.router.add_get(f"{run}/files", self.files)
@@ -173,11 +175,15 @@ class Routes:
 
     async def accounts(self, request: web.Request) -> web.Response:
         """Return the accounts of time of some runs; null for runs without one."""
-        wanted = run_names(request.query)
-        listed = {f"{each.name}/{run.key}": run.row for each in await self._seen(request).lists() for run in each.runs}
-        rows = {name: listed[name] for name in wanted if name in listed}
+        rows = await self._wanted_rows(request)
         accounts = await asyncio.gather(*(self._account(request, name, row) for name, row in rows.items()))
         return await json_response(request, lambda: {"runs": dict(zip(rows, accounts, strict=True))})
+
+    async def values(self, request: web.Request) -> web.Response:
+        """Return cells of some runs for the list; null for broken ones."""
+        rows = await self._wanted_rows(request)
+        cells = await asyncio.gather(*(self._values(request, name, row) for name, row in rows.items()))
+        return await json_response(request, lambda: {"runs": dict(zip(rows, cells, strict=True))})
 
     async def step_times(self, request: web.Request) -> web.Response:
         """Return the distribution of the step times of a run."""
@@ -255,6 +261,23 @@ class Routes:
         response = send(request, self._assets[PAGE])
         response.set_status(HTTPStatus.NOT_FOUND)
         return response
+
+    async def _wanted_rows(self, request: web.Request) -> dict[str, RunRow]:
+        """Return the listed runs that a request names."""
+        wanted = run_names(request.query)
+        listed = {f"{each.name}/{run.key}": run.row for each in await self._seen(request).lists() for run in each.runs}
+        return {name: listed[name] for name in wanted if name in listed}
+
+    async def _values(self, request: web.Request, name: str, row: RunRow) -> dict[str, Any] | None:
+        name, _, key = name.partition("/")
+        source, metrics = self._seen(request).source(name), dict[str, float]()
+        with suppress(MLDiagnosticsError, ClusterError, OSError, RunUnknown):  # as below
+            configs = await source.configs(key)
+            with suppress(MLDiagnosticsError, ClusterError):
+                if directory := await source.quick_directory(key):
+                    metrics = await self._reports.last_values(replace(row, directory=directory))
+            return run_values(configs, metrics)
+        return None
 
     async def _account(self, request: web.Request, name: str, row: RunRow) -> Mapping[str, Any] | None:
         name, _, key = name.partition("/")

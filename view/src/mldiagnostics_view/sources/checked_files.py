@@ -53,7 +53,7 @@ class CheckedFiles(RunFiles):
             return await asyncio.to_thread(self._find, row)
 
     @override
-    async def profiles(self, row: RunRow) -> str:
+    async def quick_directory(self, row: RunRow) -> str:
         return await self.directory(row)
 
     @override

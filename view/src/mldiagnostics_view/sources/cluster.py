@@ -135,7 +135,7 @@ class ClusterSource(ListedSource):
         row = run_row_of(body)
         noted, profiles = findings_of(body), sessions_of(body)
         with suppress(MLDiagnosticsError):  # then the sessions of the MLRun are shown, without sizes
-            if directory := await self._files.profiles(row):
+            if directory := await self._files.quick_directory(row):
                 stored = {each.name: each for each in await asyncio.to_thread(sessions, directory)}
                 profiles = [stored.pop(each.name, each) for each in profiles] + list(stored.values())
         return RunDetail(
@@ -160,6 +160,14 @@ class ClusterSource(ListedSource):
     @override
     async def directory(self, key: str) -> str:
         return await self._files.directory(run_row_of(await self._body(key)))
+
+    @override
+    async def configs(self, key: str) -> Mapping[str, Any]:
+        return run_row_of(await self._body(key)).configs
+
+    @override
+    async def quick_directory(self, key: str) -> str:
+        return await self._files.quick_directory(run_row_of(await self._body(key)))
 
     @override
     async def account(self, key: str) -> Mapping[str, Any] | None:

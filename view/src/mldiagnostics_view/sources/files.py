@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 from mldiagnostics.locations import local_path
-from mldiagnostics.runs import attempt_rows, findings, list_runs, sessions
+from mldiagnostics.runs import attempt_rows, configs, findings, list_runs, sessions
 from mldiagnostics.runs.finding import find_run_with_ranks
 from typing_extensions import override
 
@@ -18,7 +18,7 @@ from mldiagnostics_view.limits import FIRST_LIST_S, MAX_RUNS, REFRESH_S
 from mldiagnostics_view.sources.source import ListedRun, ListedSource, RunDetail, RunUnknown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from mldiagnostics_api.schedules.of_run import ScheduleOfRun
 
@@ -98,6 +98,14 @@ class FileSource(ListedSource):
             if listed.key == key:
                 return listed.row.directory
         return (await self.detail(key)).row.directory
+
+    @override
+    async def configs(self, key: str) -> Mapping[str, Any]:
+        return await asyncio.to_thread(configs, await self.directory(key))
+
+    @override
+    async def quick_directory(self, key: str) -> str:
+        return await self.directory(key)
 
     @override
     async def account(self, key: str) -> None:

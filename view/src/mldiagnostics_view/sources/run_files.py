@@ -45,8 +45,11 @@ class RunFiles(Protocol):
             StoreError: The storage does not respond.
         """
 
-    async def profiles(self, row: RunRow) -> str:
-        """Return the directory of a run if its profiles can be listed quickly; else empty."""
+    async def quick_directory(self, row: RunRow) -> str:
+        """Return the directory of a run if that takes no copy of its files.
+
+        Empty otherwise.
+        """
 
     async def aclose(self) -> None:
         """Delete copies."""
@@ -88,7 +91,7 @@ class UserFiles(RunFiles):
         return location if is_bucket(location) else ""
 
     @override
-    async def profiles(self, row: RunRow) -> str:
+    async def quick_directory(self, row: RunRow) -> str:
         return row.directory if is_bucket(row.directory) else ""
 
     @override

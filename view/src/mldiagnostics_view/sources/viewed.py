@@ -89,6 +89,16 @@ class ViewedSource(ListedSource):
         return await self._source.directory(key)
 
     @override
+    async def configs(self, key: str) -> Mapping[str, Any]:
+        await self._check(key)
+        return await self._source.configs(key)
+
+    @override
+    async def quick_directory(self, key: str) -> str:
+        await self._check(key)
+        return await self._source.quick_directory(key)
+
+    @override
     async def account(self, key: str) -> Mapping[str, Any] | None:
         await self._check(key)
         return await self._source.account(key)
