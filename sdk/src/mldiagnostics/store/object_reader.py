@@ -92,17 +92,27 @@ class ObjectReader(io.RawIOBase):
         return len(piece)
 
     def readall(self) -> bytes:  # type: ignore[explicit-override]
-        """Read what follows, as it arrives: the inherited method asks for 8 KiB at a time."""
-        parts = [self._next(CHUNK_BYTES)]
+        """Read what follows, as it arrives: the inherited method asks for 8 KiB at a time.
+
+        Pieces go to their place at once. Kept until the end, they and the result exceed what the allocator holds back,
+        and each read would get its memory from the system anew.
+        """
+        if self._position >= self._size:
+            return b""
+        whole = io.BytesIO()
+        whole.seek(self._size - self._position - 1)
+        whole.write(b"\0")
+        whole.seek(0)
+        whole.write(self._next(CHUNK_BYTES))
         if self._position == len(self._chunk):
             pieces, self._pieces = self._pieces, None
             with contextlib.suppress(StoreError):  # it was left unread for too long
                 for piece in pieces or ():
-                    parts.append(memoryview(piece))
-                    self._position += len(parts[-1])
+                    self._position += whole.write(piece)
             self._start, self._chunk = self._position, memoryview(b"")
-        parts.extend(iter(lambda: self._next(CHUNK_BYTES), b""))
-        return b"".join(parts)
+        while self._position < self._size:
+            whole.write(self._next(CHUNK_BYTES))
+        return whole.getvalue()
 
     def close(self) -> None:  # type: ignore[explicit-override]
         """Drop a response that was not read to its end, which holds a connection."""
