@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from cluster.paths import REPOSITORY
+from cluster.progress import ClusterError
 from cluster.tools import tool
 from cluster.versions import KUBERNETES
 from release.manifests import KUSTOMIZE, NAMESPACE_FOLDER, stale
@@ -180,6 +181,13 @@ def test_values_and_their_schema_know_the_same_keys_and_no_others(part: Part) ->
     assert trimmed(schema_paths(schema)) == trimmed(paths(values))
     del schema["properties"]["global"]  # it also has keys of the parent chart
     assert closed(schema)
+
+
+@each_part
+@pytest.mark.parametrize("root", ["mldiagnosticsConnectionOperator", "diagonConnectionOperator"])
+def test_values_below_the_root_of_other_charts_are_refused_with_their_place(part: Part, root: str) -> None:
+    with pytest.raises(ClusterError, match=f"{root}.*move these values to the root"):
+        rendered(part, {f"{root}.replicas": 1})
 
 
 @each_part

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
 import urllib.request
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -26,17 +30,16 @@ from mldiagnostics.goodput.exports.observe import (
 )
 from mldiagnostics.goodput.exports.selection import open_exports
 from mldiagnostics.goodput.exports.tensorboard import curves, without_badput
-from mldiagnostics.goodput.exports.workload import series
+from mldiagnostics.goodput.exports.workload import PREFIX, series
 from mldiagnostics.goodput.monitor.assignment import Assignment
 from mldiagnostics.metric_types import GOODPUT_UNITS
 from mldiagnostics.sinks import BatchPolicy
+from support.programs import environments
 from support.records import DEADLINE_S, ListSink, eventually, found, origin
 from support.servers.receivers import collector
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from mldiagnostics.goodput.report.view import RunView
 
 SECOND = 1_000_000
@@ -59,6 +62,7 @@ ACCOUNT = Account(
     max_step=41,
     last_step=42,
 )
+DASHBOARD = Path(__file__).parents[3] / "examples/monitoring/cloud_monitoring_goodput.json"
 SEEN = CumulativeObservation(T + 100 * SECOND, ACCOUNT, 2 * SECOND, SECOND // 4, (0.5, 1.0))
 WINDOW = replace(ACCOUNT, unproductive={Bucket(BadputType.OTHER): 40 * SECOND})
 ROLLING = RollingObservation(SEEN.at, (WindowObservation(3600, WINDOW, (EVAL,), (0.25, 0.75)),))
@@ -128,6 +132,34 @@ def test_series_have_the_peers_names_and_labels() -> None:
         ("stepping_slice_efficiency", efficiency, 0.5),
         ("available_slice_efficiency", efficiency, 1.0),
     ]
+
+
+def test_the_dashboard_of_cloud_monitoring_asks_for_series_that_exist() -> None:
+    labels: dict[str, set[str]] = {}
+    for observation in (SEEN, ROLLING):
+        for point in series(observation):
+            labels.setdefault(f"{PREFIX}{point.name}", {"accelerator_type"}).update(point.labels)
+    queries = re.findall(
+        r'"filter": "metric.type=\\"([^"\\]+)\\" resource.type=\\"([^"\\]+)\\""', DASHBOARD.read_text()
+    )
+    assert {resource for _, resource in queries} == {"compute.googleapis.com/Workload"}
+    assert {metric for metric, _ in queries} <= labels.keys()
+    for widget in (tile["widget"] for tile in json.loads(DASHBOARD.read_text())["mosaicLayout"]["tiles"]):
+        text = json.dumps(widget)
+        [*names] = {name for name, _ in re.findall(r'metric.type=\\"([^"\\]+)\\"( )', text)}
+        used = {*re.findall(r'metric\.label\.\\"(\w+)\\"', text), *re.findall(r"metric\.labels\.(\w+)", text)}
+        assert all(used <= labels[name] for name in names), widget["title"]
+
+
+def test_the_dashboard_of_cloud_monitoring_is_valid_for_its_client() -> None:
+    program = (
+        "import sys; from google.cloud.monitoring_dashboard_v1 import Dashboard\n"
+        "shown = Dashboard.from_json(open(sys.argv[1]).read(), ignore_unknown_fields=False)\n"
+        "print(shown.display_name, len(shown.mosaic_layout.tiles))"
+    )
+    command = [environments.interpreter("dashboards"), "-c", program, DASHBOARD]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True, timeout=DEADLINE_S)
+    assert shown.stdout.split() == ["mldiagnostics:", "goodput", "12"]
 
 
 def test_series_of_windows_have_empty_buckets_too() -> None:

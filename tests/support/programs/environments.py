@@ -16,6 +16,7 @@ REQUIREMENTS = {
     # First, as the unit tests need it while the others are made.
     "moto": tuple((E2E / "tools/moto/requirements.txt").read_text().split()),
     "jax-0.8": ("jax==0.8.2", "jaxlib==0.8.2", "grpcio==1.85.1"),
+    "dashboards": ("google-cloud-monitoring-dashboards==3.2.0",),
     "loggers": ("tensorboardX==2.6.5", "trackio==0.43.0"),
     "flax": ("flax==0.12.8", "jax==0.10.2", "optax==0.2.8"),
     "notebook": ("ipykernel==7.4.0", "jupyter-client==8.10.0"),
