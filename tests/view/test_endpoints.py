@@ -117,7 +117,7 @@ async def test_numbers_are_exact_and_name_what_is_not_finite(server: aiohttp.Cli
     assert (len(lines), lines[0].split(",")[-1], lines[-1].split(",")[-1]) == (STEPS + 2, "value", "NaN")
 
 
-async def test_restarts_and_profiles_stand_at_their_steps(tmp_path: Path) -> None:
+async def test_restarts_profiles_and_texts_stand_at_their_steps(tmp_path: Path) -> None:
     def step(number: int, t: float, attempt: int) -> Record:
         payload = {"job_name": "job", "step_count": number, "step_start_time": t}
         return Record("event", t, "goodput", attempt=attempt, payload=payload)
@@ -125,13 +125,19 @@ async def test_restarts_and_profiles_stand_at_their_steps(tmp_path: Path) -> Non
     store = open_store(str(tmp_path / "runs"))
     put_run(store, "trained")
     profiles = [Record("session", 50.5, "a0-n1"), Record("session", 70.0, "a0-s70", step=70)]
-    put_records(store, "trained", "a0-r0-aaaaaaaa-00001", *(step(at, float(at), 0) for at in range(90)), *profiles)
+    long = "x" * 500
+    texts = [Record("event", 60.0 + at, "note", step=60 + at, payload={"message": f"{at} {long}"}) for at in range(60)]
+    put_records(
+        store, "trained", "a0-r0-aaaaaaaa-00001", *(step(at, float(at), 0) for at in range(90)), *profiles, *texts
+    )
     put_records(store, "trained", "a1-r0-bbbbbbbb-00001", *(step(at, 100.0 + at, 1) for at in range(41, 90)))
     settings = Settings(roots=(str(tmp_path / "runs"),), port=0)
     async with serving(settings, ASSETS) as url, aiohttp.ClientSession(url) as client:
         _, shown = await read(client, "/api/runs/runs/trained/metrics")
     assert shown["starts"] == [{"t": 0.0, "step": 0}, {"t": 141.0, "step": 41}]
     assert shown["sessions"] == {"a0-n1": {"t": 50.5, "step": 50}, "a0-s70": {"t": 70.0, "step": 70}}
+    assert [(mark["t"], mark["step"]) for mark in shown["texts"]] == [(60.0 + at, 60 + at) for at in range(10, 60)]
+    assert shown["texts"][-1]["text"] == f"note: 59 {long}"[:200]
 
 
 async def test_the_time_of_listed_runs(server: aiohttp.ClientSession, root: Path) -> None:

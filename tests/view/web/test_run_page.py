@@ -148,7 +148,8 @@ async def test_charts_stand_in_sections_that_fold(serve: Serve, pages: CheckedPa
     put_run(store, "many", created=START)
     page = await pages.open(await serve(tmp_path / "runs") + "runs/runs/many")
     sections = page.locator("details.section")
-    await expect(sections.locator("summary")).to_have_text(["Others 1 metric", "eval 1 metric", "layer 30 metrics"])
+    names_of_sections = ["Without a prefix 1 metric", "eval 1 metric", "layer 30 metrics"]
+    await expect(sections.locator("summary")).to_have_text(names_of_sections)
     await expect(page.locator("figure.curve")).to_have_count(14)
     await page.get_by_role("button", name="Show 12 more of 18").click()
     await expect(page.locator("figure.curve")).to_have_count(26)
@@ -164,6 +165,21 @@ async def test_charts_stand_in_sections_that_fold(serve: Serve, pages: CheckedPa
     await expect(page.locator("figure.curve canvas")).to_be_visible()
     await page.get_by_label("Search metrics").fill("layer/07")
     await expect(page.locator("figure.curve canvas")).to_be_visible()
+
+
+async def test_charts_have_the_words_of_texts_and_findings(serve: Serve, pages: CheckedPages, tmp_path: Path) -> None:
+    store = open_store(str(tmp_path / "runs"))
+    text = Record("event", START + 5, "note", step=5, payload={"message": f"rate lowered {MARKUP}"})
+    losses = [Record("metric", START + at, "loss", 1.0, step=at) for at in range(11)]
+    put_records(store, "noted", "a0-r0-aaaaaaaa-00001", *losses, text)
+    put_run(store, "noted", created=START)
+    page = await pages.open(await serve(tmp_path / "runs") + "runs/runs/noted")
+    await expect(page.get_by_role("status").filter(has_text="1 metric")).to_have_text("1 metric · ▾ 1 text")
+    loss = page.locator("figure[data-metric=loss]")
+    box = await loss.locator(".u-over").bounding_box()
+    assert box is not None
+    await loss.locator(".u-over").hover(position={"x": box["width"] / 2, "y": 50})
+    await expect(loss.locator(".readout")).to_contain_text(f"note: rate lowered {MARKUP}")
 
 
 async def test_a_chart_is_as_wide_as_its_card(serve: Serve, pages: CheckedPages, tmp_path: Path) -> None:

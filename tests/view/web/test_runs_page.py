@@ -185,9 +185,32 @@ async def test_configurations_and_metrics_are_columns(serve: Serve, pages: Check
     again = await pages.open(page.url, width=400, scheme="dark")
     await expect(again.locator("tbody td.c-value").first).to_have_text("0.2")
     await pages.check_width(again)
+    await again.get_by_text("Columns").click()
+    menu = await again.locator(".menu-box").bounding_box()
+    assert menu is not None
+    assert 0 <= menu["x"] <= menu["x"] + menu["width"] <= 400
     await page.get_by_text("Columns").click()
     await page.get_by_label("metric:loss").click()
     await expect(page.get_by_role("columnheader", name="loss")).to_have_count(0)
+
+
+async def test_a_number_of_the_runs_is_drawn_against_another_one(serve: Serve, pages: CheckedPages, root: Path) -> None:
+    page = await pages.open(await serve(root) + "?group=pair&value=config:user.rate&value=metric:loss", width=1600)
+    await page.get_by_role("button", name="Scatter").click()
+    dots = page.locator(".scatter").get_by_role("link")
+    await expect(dots).to_have_count(2)
+    of_one = re.compile(r"^(slow: rate 0.1, loss 0.1|fast: rate 0.2, loss 0.2)$")
+    await expect(dots.first).to_have_accessible_name(of_one)
+    await pages.check_access(page)
+    await page.get_by_label("Vertical axis").select_option("config:user.rate")
+    await expect(page).to_have_url(re.compile("y=config:user.rate"))
+    await page.get_by_label("Search runs").fill("fast")
+    await expect(dots).to_have_count(1)
+    again = await pages.open(page.url, width=400, scheme="dark")
+    await expect(again.locator(".scatter").get_by_role("link")).to_have_count(1)
+    await pages.check_width(again)
+    await again.locator(".scatter").get_by_role("link").click()
+    await expect(again.get_by_role("heading", name="fast")).to_be_visible()
 
 
 async def test_the_keys_of_a_page_are_listed(serve: Serve, pages: CheckedPages, root: Path) -> None:

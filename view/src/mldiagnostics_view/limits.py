@@ -141,6 +141,12 @@ GOODPUT_PARTS: Final = 120
 MAX_REPORTS: Final = 256
 """Goodput reports that are kept, of about 20 KiB each."""
 
+MAX_MARKED_TEXTS: Final = 50
+"""Texts that stand on the charts, the newest: more would hide the curves."""
+
+MAX_MARK_CHARS: Final = 200
+"""Length of the words of a mark."""
+
 MAX_VALUES: Final = 256
 """Configurations of a run that can be columns of the list, and as many metrics: of 256 runs, 30 MB are kept."""
 

@@ -60,7 +60,7 @@ export interface Metric {
 /** `starts` are the first steps of processes, `sessions` the starts of profiles. */
 export interface Metrics {
   metrics: Metric[]; omitted: number; steps: { t: number[]; step: number[] }; progress: Progress;
-  starts: { t: number; step: number }[]; sessions: Record<string, { t: number; step: number | null }>;
+  starts: { t: number; step: number }[]; sessions: Record<string, { t: number; step: number | null }>; texts: { t: number; step: number | null; text: string }[];
 }
 /** Means of each rank in columns of equal time. */
 export interface RankColumns { metric: string | null; from: number; to: number; ranks: number[]; rows: (number | null)[][] }

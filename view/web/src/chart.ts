@@ -25,8 +25,8 @@ const NEAR_PX = 5;
 const MOST_DISTANT = 60;
 const MOST_BANDS = 3;
 const DAY_S = 86400;
-const DASH: Record<Mark["kind"], number[]> = { restart: [4, 3], profile: [] };
-const MARKS: Record<Mark["kind"], number> = { restart: 1, profile: 7 };
+const DASH: Record<Mark["kind"], number[]> = { restart: [4, 3], profile: [], text: [1, 3] };
+const MARKS: Record<Mark["kind"], number> = { restart: 1, profile: 7, text: 2 };
 
 /** A chart in a box. */
 export class Chart {

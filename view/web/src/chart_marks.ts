@@ -1,12 +1,12 @@
-// Moments of a run that stand on its charts: restarts and profiles.
+// Moments of a run that stand on its charts: restarts, profiles with what their diagnosis found, and texts.
 import type { Metrics, RunDocument } from "./api.js";
 
-export interface Mark { kind: "restart" | "profile"; time: number; step: number | null; text: string }
+export interface Mark { kind: "restart" | "profile" | "text"; time: number; step: number | null; text: string }
 
 const SKEW_S = 1;  // a recorder may start a moment before its run
 
 /** Return the marks of a run: `starts` and `sessions` of its metrics are exact, `steps` are those of heartbeats. */
-export function marksOf({ attempts, sessions }: RunDocument, { steps, starts, sessions: begun }: Metrics): Mark[] {
+export function marksOf({ attempts, sessions, findings }: RunDocument, { steps, starts, sessions: begun, texts }: Metrics): Mark[] {
   const seconds = (time: string | null) => (time ? Date.parse(time) / 1000 : null);
   const marks: Mark[] = [];
   attempts.slice(1).forEach((attempt, at) => {
@@ -16,9 +16,11 @@ export function marksOf({ attempts, sessions }: RunDocument, { steps, starts, se
     if (time !== null) marks.push({ kind: "restart", time, step: first?.step ?? stepAfter(steps, time), text: `restart: ${cause ?? "unknown cause"}` });
   });
   for (const session of sessions) {
+    const words = findings.filter((finding) => finding.session === session.session && finding.severity !== "info").slice(0, 1).map(({ message }) => message);
     const own = begun[session.session], time = own?.t ?? seconds(session.time);
-    if (time !== null) marks.push({ kind: "profile", time, step: session.step ?? own?.step ?? stepAfter(steps, time), text: `profile ${session.session}` });
+    if (time !== null) marks.push({ kind: "profile", time, step: session.step ?? own?.step ?? stepAfter(steps, time), text: [`profile ${session.session}`, ...words].join(": ") });
   }
+  for (const { t, step, text } of texts) marks.push({ kind: "text", time: t, step: step ?? stepAfter(steps, t), text });
   return marks;
 }
 

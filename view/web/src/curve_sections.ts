@@ -49,7 +49,7 @@ export function curveSections(card: (metric: Metric) => HTMLElement): CurveSecti
       const folded = parameters().getAll("fold").includes(key);
       details.open = isAlone || !folded;
       details.classList.toggle("only", isAlone);
-      head.replaceChildren(element("h2", {}, name || "Others"), element("span", { className: "muted" }, ` ${counted(own.length, "metric")}`));
+      head.replaceChildren(element("h2", {}, name || "Without a prefix"), element("span", { className: "muted" }, ` ${counted(own.length, "metric")}`));
       const most = Math.max(limit, isAlone ? ALONE_AT_ONCE : SECTION_AT_ONCE), rest = own.length - most;
       replace(charts, details.open ? own.slice(0, most).map(card) : []);
       more.hidden = rest <= 0;

@@ -30,7 +30,7 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
   const shown = new Set<CurveCard>();
   const requests = new CurveRequests(base);
   const note = element("p", { className: "muted", role: "status" });
-  let metrics: Metrics = { metrics: [], omitted: 0, steps: { t: [], step: [] }, starts: [], sessions: {}, progress: { readBytes: 0, totalBytes: 0, revision: 0, leftOut: 0, longNames: 0, badLines: 0, complete: false } };
+  let metrics: Metrics = { metrics: [], omitted: 0, steps: { t: [], step: [] }, starts: [], sessions: {}, texts: [], progress: { readBytes: 0, totalBytes: 0, revision: 0, leftOut: 0, longNames: 0, badLines: 0, complete: false } };
   let own: Metric[] = [], run: RunDocument | null = null, marks: Mark[] = [], scheduled = 0, percent = 0, found = 0, searched = "", isPartial = false;
   const tools = curveTools(defaults), list = sparklines(base, open);
   const sections = curveSections((metric) => (cards.get(metric.metric) ?? newCard(metric)).box);
@@ -131,9 +131,10 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
     if (leftOut) parts.push(`${counted(leftOut, "point")} left out, because there are too many curves`);
     if (longNames) parts.push(`${counted(longNames, "point")} left out, because the name of their metric is too long`);
     if (badLines) parts.push(`${counted(badLines, "line")} cannot be read`);
-    const restarts = marks.filter((mark) => mark.kind === "restart").length;
-    if (restarts) parts.push(`┆ ${counted(restarts, "restart")}`);
-    if (marks.length > restarts) parts.push(`▾ ${counted(marks.length - restarts, "profile")}`);
+    for (const [kind, sign] of [["restart", "┆"], ["profile", "▾"], ["text", "▾"]]) {
+      const count = marks.filter((mark) => mark.kind === kind).length;
+      if (count) parts.push(`${sign} ${counted(count, kind!)}`);
+    }
     note.textContent = parts.join(" · ");
     if (complete && !own.length && !searched) {
       note.textContent = kind === "system" ? "This run has recorded no metrics of its hosts; the SDK samples them every 10 s."

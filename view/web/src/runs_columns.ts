@@ -99,11 +99,11 @@ const FITTING: readonly [width_px: number, columns: readonly string[]][] = [
   [1480, ["group", "source", "phase", "step", "steptime", "goodput", "age"]],
 ];
 
-/** Return the columns that the URL names, in their order; without names, those that are shown at first. Those of values are last. */
+/** Return the columns that the URL names, in their order; without names, those that are shown at first. Those of values follow the name. */
 export function columnsOf(names: string, hasSources: boolean): Column[] {
   const given = names.split(",").filter(Boolean);
   const fitting = FITTING.find(([width_px]) => innerWidth <= width_px)?.[1];
   const isFirst = ({ id, isExtra }: Column) => (id === "source" ? hasSources : !isExtra) && (fitting?.includes(id) ?? true);
   const shown = COLUMNS.filter((column) => column.id === "name" || (given.length ? given.includes(column.id) : isFirst(column)));
-  return [...shown, ...valueColumns()];
+  return [...shown.slice(0, 1), ...valueColumns(), ...shown.slice(1)];
 }

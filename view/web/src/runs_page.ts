@@ -6,6 +6,7 @@ import { liveDocument } from "./live_document.js";
 import { COLUMNS, columnsOf, idOf, type Account, type Listed } from "./runs_columns.js";
 import { asText, filtered, lines, sorted, type Line } from "./runs_order.js";
 import { RowReads } from "./row_reads.js";
+import { RunsScatter } from "./runs_scatter.js";
 import { RunsTable } from "./runs_table.js";
 import { RunsTools } from "./runs_tools.js";
 import { valueColumns, valueNames, type RunValues } from "./value_columns.js";
@@ -29,16 +30,18 @@ export function showRuns(main: HTMLElement): void {
     fold: (name) => change({ groups: toggled(parameters().getAll("groups"), name || "-") }),
     seen: (runs) => {
       accounts.want(runs);
-      if (valueColumns().length || tools.isChoosing) values.want(isByValue() ? [...runs, ...found(phases()).slice(0, MOST_SORTED)] : runs);
+      if (valueColumns().length || tools.isChoosing) values.want(isScatter() || isByValue() ? [...runs, ...found(phases()).slice(0, MOST_SORTED)] : runs);
     },
   });
+  const scatter = new RunsScatter();
   document.title = "Runs";
   main.className = "wide";
-  main.replaceChildren(element("h1", { className: "hidden" }, "Runs"), tools.box, notes, rows.box, empty);
+  main.replaceChildren(element("h1", { className: "hidden" }, "Runs"), tools.box, notes, scatter.box, rows.box, empty);
 
   const columns = () => columnsOf(parameter("columns"), (list?.sources.length ?? 0) > 1);
   const phases = () => new Set(parameter("phase").split(",").filter(Boolean));
   const all = (): Listed[] => (list?.runs ?? []).map((run) => ({ run, id: idOf(run), account: accounts.of(run), values: values.of(run) }));
+  const isScatter = (): boolean => parameter("chart") === "scatter";
   const isByValue = (): boolean => valueColumns().some(({ id }) => id === parameter("sort"));
   const selected = (): string[] => parameters().getAll("run");
   const found = (wanted: ReadonlySet<string>): Listed[] => filtered(all(), { text: parameter("q"), phases: wanted, group: parameter("group") });
@@ -79,6 +82,8 @@ export function showRuns(main: HTMLElement): void {
     rows.show({ columns: columns(), sort: parameter("sort"), isDown: parameter("order") === "down", selected: marked, lines: shownLines() });
     const problems = (list?.sources ?? []).flatMap((source) => (source.problem ? [problem(source.problem)] : []));
     notes.replaceChildren(...(failure ? [problem(failure)] : []), ...problems);
+    scatter.box.hidden = !isScatter() || !runs.length;
+    if (!scatter.box.hidden) scatter.show({ columns: columns(), runs, selected: marked });
     rows.box.hidden = !runs.length;
     empty.hidden = runs.length > 0;
     if (!runs.length) empty.replaceChildren(...reason(everything.length));

@@ -23,6 +23,7 @@ export class RunsTools {
   private readonly compare = element("a", { className: "button" });
   private readonly everything = element("input", { type: "checkbox" });
   private readonly grouped = element("input", { type: "checkbox" });
+  private readonly scatter = button("Scatter", () => change({ chart: parameter("chart") ? "" : "scatter", x: "", y: "" }));
   private readonly copyButton: HTMLButtonElement;
   private known = "";
 
@@ -36,7 +37,7 @@ export class RunsTools {
     this.copyButton = button("Copy as text", () => void copy().then(() => this.say("Copied"), () => this.say("The browser did not allow it")));
     const tools = element("div", { className: "tools" }, this.search, this.phases, this.groups,
       element("label", { className: "check" }, this.grouped, " By group"),
-      element("label", { className: "check" }, this.everything, " Select all"), this.columns, this.copyButton, this.compare);
+      element("label", { className: "check" }, this.everything, " Select all"), this.columns, this.scatter, this.copyButton, this.compare);
     this.box = element("div", {}, tools, this.count);
   }
 
@@ -49,6 +50,7 @@ export class RunsTools {
     const { all, found, shown, selected, phases } = state;
     if (document.activeElement !== this.search) this.search.value = parameter("q");
     this.grouped.checked = parameter("by") === "group";
+    this.scatter.setAttribute("aria-pressed", String(parameter("chart") === "scatter"));
     this.field.show(state.names);
     const marked = state.ids.filter((id) => selected.has(id)).length;
     this.everything.checked = marked > 0 && marked === state.ids.length;
