@@ -38,6 +38,8 @@ PAGES += view-env=mldiagnostics_view.deployment_settings
 PAGES += control-plane.json=mldiagnostics_operator.control_plane.http.openapi
 PAGES += diagnosis-rules=mldiagnostics_diagnosis.reference
 PAGES += diagnosis-v1.schema.json=mldiagnostics_diagnosis.schema
+# Names and colours of the goodput report, also for the page of the view.
+CAUSES := view/web/src/causes.json
 # And those that signatures and docstrings make.
 API_PAGES := sdk goodput-api
 API_PAGE := docs/generate/api_reference.py
@@ -126,6 +128,7 @@ generated: setup
 	@$(PY) -m mldiagnostics_api manifests --check
 	@$(foreach page,$(PAGES),$(PY) -m $(call page_module,$(page)) | diff -u $(call page_file,$(page)) - || { echo "run make manifests"; exit 1; };)
 	@$(foreach page,$(API_PAGES),$(PY) $(API_PAGE) $(page) | diff -u docs/reference/$(page).md - || { echo "run make manifests"; exit 1; };)
+	@$(PY) -m mldiagnostics.goodput.render.causes | diff -u $(CAUSES) - || { echo "run make manifests"; exit 1; }
 
 charts: setup
 	@GOGC=400 $(PY) -m pytest -q -n 3 tests/manifests -m "not apiserver"
@@ -153,6 +156,7 @@ manifests: setup ## Write the generated files: CRDs, chart copies and READMEs, k
 	@$(RELEASE) manifests
 	@$(foreach page,$(PAGES),$(PY) -m $(call page_module,$(page)) > $(call page_file,$(page)) &&) true
 	@$(foreach page,$(API_PAGES),$(PY) $(API_PAGE) $(page) > docs/reference/$(page).md &&) true
+	@$(PY) -m mldiagnostics.goodput.render.causes > $(CAUSES)
 
 release: setup ## Give the next release its version, in all files, and its changelog (VERSION=)
 	@$(RELEASE) version $(VERSION) && $(BIN)/towncrier build --yes --version $(VERSION) && $(MAKE) -s manifests

@@ -49,7 +49,7 @@ async def test_a_healthy_run_on_the_default_storage(api_server: ApiServer, pages
             await expect(page.locator(".part")).to_contain_text(NO_FILES)
             await page.get_by_role("link", name="Goodput").click()
             part = page.locator(".part")
-            await expect(part).to_contain_text("75.0 % of 6.7 min went into steps that count")
+            await expect(part).to_contain_text("75.0 % of 6 min 40 s went into steps that count")
             await expect(part).to_contain_text("From the MLRun, as of 2026-11-22 10:00:30")
             await expect(part).to_contain_text(NO_FILES)
             await expect(part.get_by_role("row").filter(has_text="10.0 %")).to_contain_text("40")

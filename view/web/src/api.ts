@@ -91,7 +91,8 @@ export interface GoodputReport {
   hang: { suspected: boolean; step: number | null; age_s: number | null } | null; steps: { median_s: number | null; ideal_s: number | null } | null;
 }
 /** `ofCluster` if it is the account of the MLRun; `problem` is then the reason why the files gave none. */
-export interface Goodput { report: GoodputReport | null; overTime: OverTime | null; ofCluster?: boolean; problem?: string | null }
+/** `figures` are those of reliability and cost, with their names; `alarm` needs attention now. */
+export interface Goodput { report: GoodputReport | null; overTime: OverTime | null; figures?: [name: string, text: string][]; alarm?: string; ofCluster?: boolean; problem?: string | null }
 /** `problem` is the reason why the files of a run cannot be read from here. */
 export interface Files { problem: string | null }
 

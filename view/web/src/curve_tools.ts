@@ -1,5 +1,5 @@
 // The tools above the charts; all of their state is in the URL.
-import { button, choice, element, labelled } from "./elements.js";
+import { button, choice, element, labelled, zone } from "./elements.js";
 import { change, parameter } from "./url_state.js";
 
 const DEFAULTS: Record<string, string> = { axis: "step", scale: "linear", smooth: "0", by: "run" };
@@ -20,7 +20,7 @@ export function curveTools(defaults: () => Record<string, string>): CurveTools {
     change({ [name]: value === standard(name) ? "" : value, ...more }, how);
   const search = labelled(element("input", { type: "search", placeholder: "Search metrics" }), { "aria-label": "Search metrics" });
   search.addEventListener("input", () => change({ q: search.value }, "replace"));
-  const axis = choice("X axis", [["step", "Step"], ["time", "Time"], ["relative", "Relative time"]], "step",
+  const axis = choice("X axis", [["step", "Step"], ["time", `Time (${zone()})`], ["relative", "Relative time"]], "step",
     (value) => set("axis", value, { from: "", to: "" }));
   const scale = choice("Y axis", [["linear", "Linear"], ["log", "Logarithmic"]], "linear", (value) => set("scale", value));
   const by = choice("Curves", [["run", "Mean of hosts"], ["rank", "Each host"], ["device", "Each device"]], "run", (value) => set("by", value));

@@ -79,11 +79,19 @@ export function problem(text: string): HTMLElement {
   return element("p", { className: "problem", role: "alert" }, text);
 }
 
+const UNITS = [[86_400, "d", 3600, "h"], [3600, "h", 60, "min"], [60, "min", 1, "s"]] as const;
+
+/** Return a duration in its two largest units, as the goodput report does. */
 export function duration(seconds: number): string {
-  if (seconds < 1) return `${(seconds * 1000).toPrecision(3)} ms`;
-  if (seconds < 120) return `${seconds.toPrecision(3)} s`;
-  if (seconds < 7200) return `${(seconds / 60).toFixed(1)} min`;
-  return seconds < 172800 ? `${(seconds / 3600).toFixed(1)} h` : `${(seconds / 86400).toFixed(1)} d`;
+  const whole = Math.round(seconds);
+  for (const [size, unit, smallSize, smallUnit] of UNITS) {
+    if (whole < size) continue;
+    const small = Math.floor((whole % size) / smallSize);
+    return `${Math.floor(whole / size)} ${unit}${small ? ` ${String(small).padStart(2, "0")} ${smallUnit}` : ""}`;
+  }
+  const short = (value: number) => String(Number(value.toPrecision(3)));
+  if (seconds >= 1 || seconds === 0) return `${short(seconds)} s`;
+  return seconds >= 1e-3 ? `${short(seconds * 1e3)} ms` : `${short(seconds * 1e6)} µs`;
 }
 
 /** Return the time since a moment in one unit, as kubectl does: 42s, 17m, 5h, 12d. */
@@ -103,4 +111,14 @@ export function bytes(size: number): string {
 /** Return a number with its noun: 1 run, 1,200 runs. */
 export const counted = (count: number, noun: string): string => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 export const percent = (share: number | null): string => (share === null ? "–" : `${(100 * share).toFixed(1)} %`);
-export const moment = (time: string | null): string => (time ? new Date(time).toLocaleString("sv") : "–");
+/** Return a time of the browser's zone, with the zone: 2026-11-27 14:54:20 UTC+1. */
+export function moment(time: string | null): string {
+  if (!time) return "–";
+  return `${new Date(time).toLocaleString("sv")} ${zone(new Date(time))}`;
+}
+
+/** Return the browser's zone at a time: UTC, UTC+5:30. */
+export function zone(at = new Date()): string {
+  const parts = new Intl.DateTimeFormat("en", { timeZoneName: "shortOffset" }).formatToParts(at);
+  return parts.find(({ type }) => type === "timeZoneName")?.value.replace("GMT", "UTC") ?? "";
+}

@@ -31,19 +31,19 @@ export function goodputPart(base: string): Part {
   return { box, update: ({ run }) => void load(run) };
 }
 
-function content(report: GoodputReport, { overTime, ofCluster, problem: obstacle }: Goodput, run: Run): Node[] {
-  const { cumulative, windows, attempts, disruptions, hang } = report;
+function content(report: GoodputReport, { overTime, figures, alarm, ofCluster, problem: obstacle }: Goodput, run: Run): Node[] {
+  const { cumulative, windows, attempts, disruptions } = report;
   const partition = partitionOf(cumulative);
-  const causes = partition.parts.map(([cause, seconds]) =>
+  const causes = [...partition.parts].sort(([, one], [, other]) => other - one).map(([cause, seconds]) =>
     [element("span", {}, swatch(cause), causeName(cause)), duration(seconds), percent(seconds / Math.max(1e-9, cumulative.elapsed_s))]);
   const spans = [...windows.filter(({ elapsed_s }) => elapsed_s < cumulative.elapsed_s), { ...cumulative, window_s: null }].map((each) =>
     [each.window_s === null ? "whole run" : `last ${duration(each.window_s)}`, percent(each.goodput), biggest(each.unproductive_s)]);
   const stretches = attempts.map((each) => [String(each.number), steps(each.first_step, each.last_step), duration(each.stretch.elapsed_s),
-    percent(each.stretch.goodput), biggest(each.stretch.unproductive_s), each.ended_by]);
+    percent(each.stretch.goodput), biggest(each.stretch.unproductive_s), each.ended_by, lane(each.stretch, cumulative)]);
   const losses = disruptions.map((each) => [moment(new Date(1000 * each.lost).toISOString()), each.cause, each.message || null,
     each.steps_lost, duration(each.wasted_s), duration(each.recovery.total_s)]);
   return [
-    ...(hang?.suspected ? [problem(`Step ${hang.step} has been running for ${duration(hang.age_s ?? 0)}: the job may hang.`)] : []),
+    ...(alarm ? [problem(alarm)] : []),
     element("p", { className: "figure" }, element("strong", {}, percent(cumulative.goodput)),
       element("span", { className: "muted" }, ` of ${duration(cumulative.elapsed_s)} went into steps that count`)),
     ...(ofCluster ? [asOf(cumulative, obstacle)] : bounds(cumulative, run)),
@@ -51,8 +51,9 @@ function content(report: GoodputReport, { overTime, ofCluster, problem: obstacle
     ...(overTime && cumulative.elapsed_s > 0 ? [element("h2", {}, "Over time"), goodputOverTime(overTime)] : []),
     element("div", { className: "columns" },
       titled("By cause", table(["Cause", "Time", "Share"], causes)),
+      ...(figures?.length ? [titled("Reliability and cost", table(["Figure", "Value"], figures.map(([name, text]) => [name.trim(), text])))] : []),
       titled("Windows", table(["Window", "Goodput", "Largest loss"], spans)),
-      ...(stretches.length > 1 ? [titled("Attempts", table(["Attempt", "Steps", "Time", "Goodput", "Largest loss", "Ended by"], stretches))] : []),
+      ...(stretches.length > 1 ? [titled("Attempts", table(["Attempt", "Steps", "Time", "Goodput", "Largest loss", "Ended by", "By cause"], stretches))] : []),
       ...(losses.length ? [titled("Disruptions", table(["Lost at", "Cause", "Evidence", "Steps lost", "Repeated", "Recovery"], losses))] : [])),
   ];
 }
@@ -69,6 +70,15 @@ function bounds({ start, end }: Breakdown, { creationTime, completionTime }: Run
   if (!differs(creationTime, start) && !differs(completionTime, end)) return [];
   const [from, to] = [start, end].map((each) => moment(new Date(1000 * each).toISOString()));
   return [element("p", { className: "muted" }, `The account is from the first job start, ${from}, to the job end, ${to}; the run may be longer.`)];
+}
+
+/** Return the time of an attempt by cause, at its place in the time of the run. */
+function lane(stretch: Breakdown, { start, end }: Breakdown): Node {
+  const bar = goodputBar(partitionOf(stretch)), size = Math.max(1e-9, end - start);
+  const box = element("div", { className: "lane" }, bar);
+  bar.style.marginLeft = `${(100 * (stretch.start - start)) / size}%`;
+  bar.style.width = `${Math.max(0.5, (100 * (stretch.end - stretch.start)) / size)}%`;
+  return box;
 }
 
 function titled(title: string, content: HTMLElement): HTMLElement {

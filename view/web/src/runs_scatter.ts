@@ -60,8 +60,8 @@ export class RunsScatter {
     if (this.tools.dataset["known"] !== known) {
       this.tools.dataset["known"] = known;
       const named = columns.map(({ id, title }): [string, string] => [id, title]);
-      this.tools.replaceChildren(choice("Horizontal axis", named, x.id, (id) => change({ x: id })), element("span", { className: "muted" }, "against"),
-        choice("Vertical axis", named, y.id, (id) => change({ y: id })));
+      this.tools.replaceChildren(choice("Vertical axis", named, y.id, (id) => change({ y: id })), element("span", { className: "muted" }, "against"),
+        choice("Horizontal axis", named, x.id, (id) => change({ x: id })));
     }
     const points = this.state.runs.flatMap((listed): Point[] => {
       const [across, up] = [x.value(listed), y.value(listed)];

@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from mldiagnostics.goodput.render.table import alarm, figures
 from mldiagnostics.goodput.report import as_json
 from mldiagnostics.runs import goodput_over_time, last_values, step_times
 from mldiagnostics.runs.record_files import record_files
@@ -115,7 +116,12 @@ def _report(row: RunRow) -> TimeReport:
     if read is None:
         return TimeReport(json_body(lambda: {"report": None, "overTime": None}), None)
     report, parts = read
-    document = {"report": as_json(report), "overTime": _over_time(report, parts)}
+    document: dict[str, Any] = {
+        "report": as_json(report),
+        "overTime": _over_time(report, parts),
+        "figures": [*figures(report)],
+        "alarm": alarm(report),
+    }
     account = {name: document["report"]["cumulative"][name] for name in _ACCOUNT}
     return TimeReport(json_body(lambda: document), account)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["PRODUCTIVE", "BucketStyle", "paint"]
+__all__ = ["CUSTOM", "PAINTS", "PRODUCTIVE", "BucketStyle", "paint"]
 
 PRODUCTIVE = "PRODUCTIVE"
 
@@ -21,7 +21,7 @@ class BucketStyle(NamedTuple):
     hatched: bool = False
 
 
-_PAINTS = {
+PAINTS = {
     PRODUCTIVE: BucketStyle("#14967a", "#2bb796"),
     "TPU_INITIALIZATION": BucketStyle("#0c277b", "#256ee2"),
     "TRAINING_PREP": BucketStyle("#91b3fc", "#64dbfb"),
@@ -36,9 +36,12 @@ _PAINTS = {
     "ELASTIC_SCALE_UP": BucketStyle("#61686b", "#848f97", hatched=True),
     "ELASTIC_REINITIALIZATION": BucketStyle("#83a7bd", "#c5e0f1", hatched=True),
 }
-_CUSTOM = (BucketStyle("#c34eb0", "#cf7cba"), BucketStyle("#dbaed3", "#efbbcc"), BucketStyle("#7d205f", "#af37a0"))
+"""Buckets in the order of bars."""
+
+CUSTOM = (BucketStyle("#c34eb0", "#cf7cba"), BucketStyle("#dbaed3", "#efbbcc"), BucketStyle("#7d205f", "#af37a0"))
+"""Custom events share three colours by their type."""
 
 
 def paint(bucket: str) -> BucketStyle:
-    """Return the style of a bucket; custom events share three colours by their type."""
-    return _PAINTS.get(bucket) or _CUSTOM[sum(bucket.encode()) % len(_CUSTOM)]
+    """Return the style of a bucket."""
+    return PAINTS.get(bucket) or CUSTOM[sum(bucket.encode()) % len(CUSTOM)]
