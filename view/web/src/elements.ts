@@ -120,5 +120,5 @@ export function moment(time: string | null): string {
 /** Return the browser's zone at a time: UTC, UTC+5:30. */
 export function zone(at = new Date()): string {
   const parts = new Intl.DateTimeFormat("en", { timeZoneName: "shortOffset" }).formatToParts(at);
-  return parts.find(({ type }) => type === "timeZoneName")?.value.replace("GMT", "UTC") ?? "";
+  return parts.find(({ type }) => type === "timeZoneName")?.value.replace("GMT", "UTC").replace(/\+0$/, "") ?? "";
 }
