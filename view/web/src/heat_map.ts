@@ -4,7 +4,7 @@ import { showNumbers } from "./numbers_dialog.js";
 import { isDark, short } from "./run_parts.js";
 
 const MOST_PX = 22, LEAST_PX = 2, TALL_PX = 560;
-const SLOW = 1.1;
+const SLOW = 1.1, SLOWER = 1.05, OFTEN = .75;  // a host is slow by this much, and slower in most columns: one spike is noise
 const NAMED = 3;
 // From the lowest to the highest value, as bright as their place: viridis, apart for all kinds of colour vision.
 const COLORS = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]] as const;
@@ -22,7 +22,8 @@ export function heatMap(data: HeatValues, { title, over, unit, name, column: col
   const text = (value: number | null) => (value === null ? "–" : `${short(value)}${unit && unit !== "1" ? ` ${unit}` : ""}`);
   const canvas = labelled(element("canvas", { className: "heat", width: columns, height: ranks.length }),
     { role: "img", "aria-label": `${ranks.length} hosts over ${over}, from ${text(low)} to ${text(high)}; the button Numbers has a table` });
-  canvas.style.height = `${Math.max(LEAST_PX * ranks.length, Math.min(MOST_PX * ranks.length, TALL_PX))}px`;
+  const height = Math.max(LEAST_PX * ranks.length, Math.min(MOST_PX * ranks.length, TALL_PX));
+  canvas.style.height = `${height}px`;
   const context = canvas.getContext("2d")!;
   const image = context.createImageData(columns, ranks.length);
   rows.flat().forEach((value, at) => {
@@ -37,33 +38,46 @@ export function heatMap(data: HeatValues, { title, over, unit, name, column: col
     const row = Math.min(ranks.length - 1, Math.max(0, Math.floor((ranks.length * (clientY - top)) / height)));
     readout.textContent = `${name(ranks[row]!)} · ${columnName(column)} · ${text(rows[row]![column] ?? null)}`;
   });
-  const ends = element("div", { className: "ends muted" }, element("span", {}, columnName(0)), element("span", {}, columnName(columns)));
+  const ends = element("div", { className: "ends muted" }, ...[0, columns / 2, columns].map((at) => element("span", {}, columnName(Math.floor(at)))));
   const scale = element("p", { className: "muted scale" }, text(low), element("span", { className: "viridis", ariaHidden: "true" }), text(high));
   const heads = ["host", ...Array.from({ length: columns }, (_, at) => columnName(at))];
   const numbers = button("Numbers", () => showNumbers(title, heads,
     ranks.map((rank, at) => [name(rank), ...rows[at]!.map((value) => (value === null ? "" : String(value)))])));
-  const labels = MOST_PX * ranks.length <= TALL_PX ? element("ol", { className: "ranks", start: 0, ariaHidden: "true" },
-    ...ranks.map((rank) => element("li", {}, name(rank)))) : null;
-  return element("div", {}, ...(isPace ? [slowest(data, name)] : []),
-    element("div", { className: "map" }, labels, element("div", {}, canvas, ends)), element("div", { className: "tools" }, scale, numbers, readout));
+  return element("div", {}, ...(isPace ? [slowest(data, name)] : []), element("div", { className: "tools" }, scale, numbers, readout),
+    element("div", { className: "map" }, rankLabels(ranks, height, name), element("div", {}, canvas, ends)));
 }
 
-/** Return the hosts whose last values are well above the median host. */
+/** Return the names of the lines; of many lines, every few are named. */
+function rankLabels(ranks: number[], height: number, name: (rank: number) => string): HTMLElement {
+  const line = height / ranks.length, every = Math.ceil(MOST_PX / line);
+  return labelled(element("ol", { className: "ranks" }, ...ranks.filter((_, at) => at % every === 0).map((rank) => {
+    const label = element("li", {}, name(rank));
+    label.style.height = `${every * line}px`;
+    return label;
+  })), { "aria-hidden": "true" });
+}
+
+/** Return the hosts that have been slower than the median host in most of the last columns. */
 function slowest({ ranks, rows }: HeatValues, name: (rank: number) => string): HTMLElement {
-  const recent = rows.map((row) => mean(row.filter((each) => each !== null).slice(-Math.max(3, Math.floor(row.length / 10)))));
-  const known = recent.filter((each) => each !== null).sort((one, other) => one - other), median = quantile(known, .5);
-  const slow = ranks.map((rank, at) => [rank, (recent[at] ?? 0) / median] as const).filter(([, ratio]) => ratio >= SLOW)
-    .sort((one, other) => other[1] - one[1]);
+  const columns = rows[0]?.length ?? 0, fewest = Math.max(2, rows.length / 2);  // a host that is left alone has nobody to compare with
+  const known = Array.from({ length: columns }, (_, at) => at).filter((at) => rows.filter((row) => row[at] !== null).length >= fewest);
+  const last = known.slice(-Math.max(3, Math.floor(known.length / 10)));
+  const medians = new Map(last.map((at) => [at, median(rows.flatMap((row) => row[at] ?? []))]));
+  const ratios = rows.map((row) => last.flatMap((at) => (row[at] === null || !medians.get(at) ? [] : [row[at]! / medians.get(at)!])));
+  const slow = ranks.map((rank, at) => [rank, median(ratios[at]!), ratios[at]!.filter((each) => each >= SLOWER).length / ratios[at]!.length] as const)
+    .filter(([, ratio, often]) => ratio >= SLOW && often >= OFTEN).sort((one, other) => other[1] - one[1]);
   if (!slow.length || slow.length > ranks.length / 2) {
-    return element("p", { className: "muted" }, "No host is slower than the others: all are within 10 % of the median.");
+    return element("p", { className: "muted" }, "No host is slower than the others.");
   }
   const names = slow.slice(0, NAMED).map(([rank, ratio]) => `${name(rank)} (${ratio.toFixed(2)} × the median)`);
   const more = slow.length > NAMED ? ` and ${slow.length - NAMED} more` : "";
   return element("p", { className: "slow" }, `Slow lately: ${names.join(", ")}${more}`);
 }
 
-function mean(values: number[]): number | null {
-  return values.length ? values.reduce((sum, each) => sum + each, 0) / values.length : null;
+/** Return the median; of two hosts, the value of the faster one. */
+function median(values: number[]): number {
+  const sorted = [...values].sort((one, other) => one - other);
+  return sorted[Math.floor((sorted.length - 1) / 2)] ?? 0;
 }
 
 function quantile(sorted: number[], share: number): number {
