@@ -167,6 +167,48 @@ async def test_charts_stand_in_sections_that_fold(serve: Serve, pages: CheckedPa
     await expect(page.locator("figure.curve canvas")).to_be_visible()
 
 
+@pytest.mark.parametrize(("paces", "slow"), [((1.0, 1.0, 1.5), "rank 2 (1.50"), ((1.0, 2.0), "rank 1 (2.00")])
+async def test_a_host_that_stays_slow_is_named_and_one_spike_is_not(
+    serve: Serve, pages: CheckedPages, tmp_path: Path, paces: tuple[float, ...], slow: str
+) -> None:
+    store = open_store(str(tmp_path / "runs"))
+    for rank, pace in enumerate(paces):
+        times = [pace * (5.0 if rank == 0 and at >= 198 else 1.0) for at in range(200)]
+        records = [
+            Record("metric", START + at, "step_time", time, step=at, rank=rank, unit="s")
+            for at, time in enumerate(times)
+        ]
+        put_records(store, "paced", f"a0-r{rank}-aaaaaaa{rank}-00001", *records)
+    put_run(store, "paced", created=START, worldSize=len(paces))
+    page = await pages.open(await serve(tmp_path / "runs") + "runs/runs/paced?part=hosts")
+    await expect(page.locator(".slow")).to_contain_text(f"Slow lately: {slow} ")
+    await expect(page.locator(".map .ranks li")).to_have_text([f"rank {rank}" for rank in range(len(paces))])
+    await expect(page.locator(".map .ends span")).to_have_count(3)
+    await pages.check_access(page)
+
+
+async def test_the_curve_under_the_pointer_is_named_also_among_many(
+    serve: Serve, pages: CheckedPages, tmp_path: Path
+) -> None:
+    store, many = open_store(str(tmp_path / "runs")), 20
+    for rank in range(many):
+        records = [Record("metric", START + at, "loss", float(rank), step=at, rank=rank) for at in range(11)]
+        put_records(store, "wide", f"a0-r{rank}-{rank:08x}-00001", *records)
+    put_run(store, "wide", created=START, worldSize=many)
+    page = await pages.open(await serve(tmp_path / "runs") + "runs/runs/wide?by=rank&metric=loss")
+    loss = page.locator("figure[data-metric=loss]")
+    await expect(loss.locator(".legend li")).to_have_count(13)
+    await loss.get_by_role("button", name="and 8 more").click()
+    await expect(loss.locator(".legend li")).to_have_count(21)
+    box = await loss.locator(".u-over").bounding_box()
+    assert box is not None
+    for y, rank in ((1.0, many - 1), (box["height"] - 1, 0)):
+        await loss.locator(".u-over").hover(position={"x": box["width"] / 2, "y": y})
+        await expect(loss.locator(".readout")).to_have_text(re.compile(rf"^step 5 · .*{rank} {rank}$"))
+        await expect(loss.locator(".legend .near")).to_have_text(re.compile(rf"{rank} {rank}$"))
+    await pages.check_access(page)
+
+
 async def test_charts_have_the_words_of_texts_and_findings(serve: Serve, pages: CheckedPages, tmp_path: Path) -> None:
     store = open_store(str(tmp_path / "runs"))
     text = Record("event", START + 5, "note", step=5, payload={"message": f"rate lowered {MARKUP}"})

@@ -17,7 +17,7 @@ export interface ChartView {
   marks: Mark[];
   zoom: (from: number, to: number) => void;
   /** Called with the place of the pointer, null outside, and the value of each group of lines there. */
-  point: (x: number | null, values: Map<number, number>, mark: string) => void;
+  point: (x: number | null, values: Map<number, number>, mark: string, nearest?: number) => void;
 }
 
 const LEAST_PX = 160;
@@ -176,7 +176,7 @@ export class Chart {
       if (value !== null && distance < (near.get(group)?.[1] ?? Infinity)) near.set(group, [value, distance]);
     });
     const values = new Map([...near].map(([group, [value]]) => [group, value]));
-    this.view?.point(plot.data[0][idx] ?? null, values, marked?.text ?? "");
+    this.view?.point(plot.data[0][idx] ?? null, values, marked?.text ?? "", nearestTo(plot, values));
   }
 }
 
@@ -197,6 +197,12 @@ function seriesOf({ hue, isLast, curve }: Line, isSmooth: boolean): uPlot.Series
     { stroke: "transparent", spanGaps, points: hidden, auto: !isSmooth },
     { stroke: "transparent", spanGaps, points: hidden, auto: !isSmooth },
   ];
+}
+
+/** Return the curve whose value is nearest to the pointer. */
+function nearestTo(plot: uPlot, values: Map<number, number>): number | undefined {
+  const top = plot.cursor.top ?? 0, distance = (value: number) => Math.abs(plot.valToPos(value, "y") - top);
+  return [...values].reduce<[number, number] | undefined>((best, each) => (best && distance(best[1]) <= distance(each[1]) ? best : each), undefined)?.[0];
 }
 
 function timeTick(tick: number, span: number): string {

@@ -19,6 +19,7 @@ export class CurveCard<M extends Pick<Metric, "metric" | "unit"> = Metric> {
   private lines: Line[] = [];
   private view: ChartView | null = null;
   private readonly values = new Map<number, HTMLElement>();
+  private isWhole = false;  // whether the legend has all curves
 
   constructor(readonly metric: M, private readonly action: HTMLButtonElement, sources: () => PointsSource[]) {
     const unit = metric.unit && metric.unit !== "1" ? element("span", { className: "muted" }, ` ${metric.unit}`) : null;
@@ -39,7 +40,7 @@ export class CurveCard<M extends Pick<Metric, "metric" | "unit"> = Metric> {
   /** Draw lines; without any, a text. */
   draw(lines: Line[], view: ChartView, empty = RANGE): void {
     this.lines = lines;
-    this.view = { ...view, point: (x, values, mark) => this.point(x, values, mark) };
+    this.view = { ...view, point: (x, values, mark, nearest) => this.point(x, values, mark, nearest) };
     this.box.classList.remove("loading");
     if (!lines.length) {
       this.chart.close();
@@ -79,18 +80,25 @@ export class CurveCard<M extends Pick<Metric, "metric" | "unit"> = Metric> {
     const groups = this.chart.lines.filter(({ isLast }) => isLast);
     this.values.clear();
     const isNamed = groups.length > 1 || Boolean(groups[0]?.label);
-    const items = (isNamed ? groups : []).slice(0, LEGEND).map(({ label, group, hue }) => {
+    const items = (isNamed ? groups : []).slice(0, this.isWhole ? groups.length : LEGEND).map(({ label, group, hue }) => {
       const swatch = element("span", { className: "line" }), value = element("span", { className: "value" });
       swatch.style.background = color(hue);
       this.values.set(group, value);
       return element("li", {}, swatch, `${label} `, value);
     });
-    if (groups.length > LEGEND) items.push(element("li", { className: "muted" }, `and ${groups.length - LEGEND} more`));
+    if (groups.length > LEGEND) {
+      const other = button(this.isWhole ? "Fewer" : `and ${groups.length - LEGEND} more`, () => {
+        this.isWhole = !this.isWhole;
+        this.drawLegend();
+        this.chart.pointAgain();
+      }, { className: "quiet" });
+      items.push(element("li", {}, other));
+    }
     this.legend.replaceChildren(...items);
   }
 
   /** Show the values at a place, or the exact last ones and how many are not finite. */
-  private point(x: number | null, values: Map<number, number>, mark: string): void {
+  private point(x: number | null, values: Map<number, number>, mark: string, nearest?: number): void {
     const last = new Map(this.chart.lines.filter(({ isLast }) => isLast).map(({ group, curve }) => [group, curve]));
     const text = (group: number) => {
       const curve = last.get(group);
@@ -98,7 +106,12 @@ export class CurveCard<M extends Pick<Metric, "metric" | "unit"> = Metric> {
       return curve ? [short(curve.summary.last?.value), nonfiniteText(curve)].filter(Boolean).join(", ") : "";
     };
     const place = x === null ? "" : `${this.view?.axis === "step" ? "step " : ""}${this.chart.xText(x)}`;
-    this.readout.textContent = [mark, place, this.values.size ? "" : text(0)].filter(Boolean).join(" · ");
-    this.values.forEach((box, group) => { box.textContent = text(group); });
+    const near = this.chart.lines.find(({ isLast, group, label }) => isLast && label && group === nearest);
+    const named = near ? `${near.label} ${text(near.group)}` : this.values.size ? "" : text(0);
+    this.readout.textContent = [mark, place, named].filter(Boolean).join(" · ");
+    this.values.forEach((box, group) => {
+      box.textContent = text(group);
+      box.parentElement?.classList.toggle("near", group === near?.group);
+    });
   }
 }

@@ -30,6 +30,9 @@ export class RunsScatter {
   readonly box = element("section", { className: "scatter", ariaLabel: "Scatter" });
   private readonly tools = element("div", { className: "tools" });
   private readonly plot = element("div");
+  private across: HTMLSelectElement | null = null;
+  private up: HTMLSelectElement | null = null;
+  private known = "";
   private state: ScatterState = { columns: [], runs: [], selected: new Set() };
 
   constructor() {
@@ -48,7 +51,6 @@ export class RunsScatter {
 
   private draw(): void {
     const columns = this.state.columns.filter(({ isNumber, css, id }) => isNumber || css || id === "goodput");
-    const ids = columns.map(({ id }) => id);
     const chosen = (name: string, wanted: string, other: string) =>
       columns.find(({ id }) => id === parameter(name)) ?? columns.find(({ id }) => id.startsWith(wanted)) ?? columns.find(({ id }) => id === other) ?? columns[0];
     const x = chosen("x", "config:", "steptime"), y = chosen("y", "metric:", "goodput");
@@ -56,20 +58,27 @@ export class RunsScatter {
       this.plot.replaceChildren(element("p", { className: "muted" }, "The table has no columns of numbers; choose some in Columns."));
       return;
     }
-    const known = [x.id, y.id, ...ids].join("\n");
-    if (this.tools.dataset["known"] !== known) {
-      this.tools.dataset["known"] = known;
-      const named = columns.map(({ id, title }): [string, string] => [id, title]);
-      this.tools.replaceChildren(choice("Vertical axis", named, y.id, (id) => change({ y: id })), element("span", { className: "muted" }, "against"),
-        choice("Horizontal axis", named, x.id, (id) => change({ x: id })));
-    }
+    this.drawTools(columns);
+    [this.across!.value, this.up!.value] = [x.id, y.id];
     const points = this.state.runs.flatMap((listed): Point[] => {
       const [across, up] = [x.value(listed), y.value(listed)];
       return typeof across === "number" && typeof up === "number" && Number.isFinite(across) && Number.isFinite(up) ? [{ listed, x: across, y: up }] : [];
-    }).slice(0, MOST_POINTS);
-    const others = this.state.runs.length - points.length;
-    const note = others ? `${counted(others, "run")} without both numbers` : "";
-    this.plot.replaceChildren(...(points.length ? [this.chart(points, x, y)] : []), element("p", { className: "muted" }, note));
+    });
+    const others = this.state.runs.length - points.length, more = points.length - MOST_POINTS;
+    const notes = [others ? `${counted(others, "run")} without both numbers` : "", more > 0 ? `${counted(more, "run")} more, not drawn` : ""];
+    this.plot.replaceChildren(...(points.length ? [this.chart(points.slice(0, MOST_POINTS), x, y)] : []),
+      element("p", { className: "muted" }, notes.filter(Boolean).join(" · ")));
+  }
+
+  /** Draw the fields once for the same columns: a field that is replaced loses the focus. */
+  private drawTools(columns: readonly Column[]): void {
+    const known = columns.map(({ id }) => id).join("\n");
+    if (known === this.known) return;
+    this.known = known;
+    const named = columns.map(({ id, title }): [string, string] => [id, title]);
+    this.across = choice("Horizontal axis", named, "", (id) => change({ x: id }));
+    this.up = choice("Vertical axis", named, "", (id) => change({ y: id }));
+    this.tools.replaceChildren(this.up, element("span", { className: "muted" }, "against"), this.across);
   }
 
   private chart(points: readonly Point[], x: Column, y: Column): SVGElement {
