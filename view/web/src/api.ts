@@ -88,10 +88,12 @@ export interface GoodputAttempt { number: number; first_step: number | null; las
 export interface OverTime { start: number; end: number; productive_s: number[]; unproductive_s: Record<string, number[]> }
 export interface GoodputReport {
   cumulative: Breakdown; windows: Breakdown[]; attempts: GoodputAttempt[]; disruptions: Disruption[];
-  hang: { suspected: boolean; step: number | null; age_s: number | null } | null; steps: { median_s: number | null; ideal_s: number | null } | null;
+  steps: { median_s: number | null; ideal_s: number | null } | null;
 }
-/** `ofCluster` if it is the account of the MLRun; `problem` is then the reason why the files gave none. */
-/** `figures` are those of reliability and cost, with their names; `alarm` needs attention now. */
+/**
+ * `figures` are those of reliability and cost, with their names; `alarm` needs attention now. `ofCluster` if it is the account of the
+ * MLRun; `problem` is then the reason why the files gave none.
+ */
 export interface Goodput { report: GoodputReport | null; overTime: OverTime | null; figures?: [name: string, text: string][]; alarm?: string; ofCluster?: boolean; problem?: string | null }
 /** `problem` is the reason why the files of a run cannot be read from here. */
 export interface Files { problem: string | null }

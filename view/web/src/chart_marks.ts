@@ -16,9 +16,9 @@ export function marksOf({ attempts, sessions, findings }: RunDocument, { steps, 
     if (time !== null) marks.push({ kind: "restart", time, step: first?.step ?? stepAfter(steps, time), text: `restart: ${cause ?? "unknown cause"}` });
   });
   for (const session of sessions) {
-    const words = findings.filter((finding) => finding.session === session.session && finding.severity !== "info").slice(0, 1).map(({ message }) => message);
+    const first = findings.find((finding) => finding.session === session.session && finding.severity !== "info");
     const own = begun[session.session], time = own?.t ?? seconds(session.time);
-    if (time !== null) marks.push({ kind: "profile", time, step: session.step ?? own?.step ?? stepAfter(steps, time), text: [`profile ${session.session}`, ...words].join(": ") });
+    if (time !== null) marks.push({ kind: "profile", time, step: session.step ?? own?.step ?? stepAfter(steps, time), text: `profile ${session.session}${first ? `: ${first.message}` : ""}` });
   }
   for (const { t, step, text } of texts) marks.push({ kind: "text", time: t, step: step ?? stepAfter(steps, t), text });
   return marks;

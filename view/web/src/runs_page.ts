@@ -19,10 +19,11 @@ const MOST_SELECTED = 200;  // they are in the address
 
 export function showRuns(main: HTMLElement): void {
   let list: RunList | null = null, failure = "", anchor = "";
+  let shown: Listed[] = [], shownLines: Line[] = [];  // as the last drawing has them
   const accounts = new RowReads<Account>("/api/goodput", draw), values = new RowReads<RunValues>("/api/values", draw);
   const notes = element("div"), empty = element("div", { className: "empty" });
   const tools = new RunsTools(() => navigator.clipboard.writeText(asText(columns(), copied())), {
-    selectAll: (isSelected) => select(shownLines().flatMap(idsOf), isSelected), wantNames: draw,
+    selectAll: (isSelected) => select(shownLines.flatMap(idsOf), isSelected), wantNames: draw,
   });
   const rows = new RunsTable({
     sort: (id) => change(parameter("sort") !== id ? { sort: id, order: "" } : { order: parameter("order") ? "" : "down" }),
@@ -30,7 +31,7 @@ export function showRuns(main: HTMLElement): void {
     fold: (name) => change({ groups: toggled(parameters().getAll("groups"), name || "-") }),
     seen: (runs) => {
       accounts.want(runs);
-      if (valueColumns().length || tools.isChoosing) values.want(isScatter() || isByValue() ? [...runs, ...found(phases()).slice(0, MOST_SORTED)] : runs);
+      if (valueColumns().length || tools.isChoosing) values.want(isScatter() || isByValue() ? [...runs, ...shown.slice(0, MOST_SORTED)] : runs);
     },
   });
   const scatter = new RunsScatter();
@@ -44,27 +45,25 @@ export function showRuns(main: HTMLElement): void {
   const isScatter = (): boolean => parameter("chart") === "scatter";
   const isByValue = (): boolean => valueColumns().some(({ id }) => id === parameter("sort"));
   const selected = (): string[] => parameters().getAll("run");
-  const found = (wanted: ReadonlySet<string>): Listed[] => filtered(all(), { text: parameter("q"), phases: wanted, group: parameter("group") });
-  function shown(): Listed[] {
-    const runs = found(phases());
+  function inOrder(runs: Listed[]): Listed[] {
     const column = [...COLUMNS, ...valueColumns()].find(({ id }) => id === parameter("sort"));
     return column ? sorted(runs, column, parameter("order") === "down") : runs;
   }
 
-  function shownLines(): Line[] {
+  function linesOf(runs: Listed[]): Line[] {
     const folded = new Set(parameters().getAll("groups"));
-    return lines(shown(), parameter("by") === "group", (name) => folded.has(name || "-"));
+    return lines(runs, parameter("by") === "group", (name) => folded.has(name || "-"));
   }
 
   /** Return the selected runs, or all that are shown. */
   function copied(): Listed[] {
-    const wanted = new Set(selected()), runs = shown();
-    return runs.some(({ id }) => wanted.has(id)) ? runs.filter(({ id }) => wanted.has(id)) : runs;
+    const wanted = new Set(selected()), marked = shown.filter(({ id }) => wanted.has(id));
+    return marked.length ? marked : shown;
   }
 
   /** Return the runs from the last one that was selected to another one, as they are shown. */
   function rangeTo(id: string): string[] {
-    const ids = shownLines().flatMap(idsOf);
+    const ids = shownLines.flatMap(idsOf);
     const [first, last] = [ids.indexOf(anchor), ids.indexOf(id)].sort((one, other) => one - other);
     return first === undefined || first < 0 ? [id] : ids.slice(first, last! + 1);
   }
@@ -77,16 +76,19 @@ export function showRuns(main: HTMLElement): void {
   }
 
   function draw(): void {
-    const runs = shown(), everything = all(), marked = new Set(selected());
-    tools.show({ all: everything, found: found(new Set()), shown: runs.length, ids: shownLines().flatMap(idsOf), isRead: list !== null, columns: columns(), selected: marked, phases: phases(), names: valueNames(values.all()) });
-    rows.show({ columns: columns(), sort: parameter("sort"), isDown: parameter("order") === "down", selected: marked, lines: shownLines() });
+    const everything = all(), marked = new Set(selected()), wanted = phases(), filter = { text: parameter("q"), group: parameter("group") };
+    const found = filtered(everything, { ...filter, phases: new Set() });
+    shown = inOrder(filtered(found, { text: "", group: "", phases: wanted }));
+    shownLines = linesOf(shown);
+    tools.show({ all: everything, found, shown: shown.length, ids: shownLines.flatMap(idsOf), isRead: list !== null, columns: columns(), selected: marked, phases: wanted, names: valueNames(values.all()) });
+    rows.show({ columns: columns(), sort: parameter("sort"), isDown: parameter("order") === "down", selected: marked, lines: shownLines });
     const problems = (list?.sources ?? []).flatMap((source) => (source.problem ? [problem(source.problem)] : []));
     notes.replaceChildren(...(failure ? [problem(failure)] : []), ...problems);
-    scatter.box.hidden = !isScatter() || !runs.length;
-    if (!scatter.box.hidden) scatter.show({ columns: columns(), runs, selected: marked });
-    rows.box.hidden = !runs.length;
-    empty.hidden = runs.length > 0;
-    if (!runs.length) empty.replaceChildren(...reason(everything.length));
+    scatter.box.hidden = !isScatter() || !shown.length;
+    if (!scatter.box.hidden) scatter.show({ columns: columns(), runs: shown, selected: marked });
+    rows.box.hidden = !shown.length;
+    empty.hidden = shown.length > 0;
+    if (!shown.length) empty.replaceChildren(...reason(everything.length));
   }
 
   function reason(count: number): Node[] {
