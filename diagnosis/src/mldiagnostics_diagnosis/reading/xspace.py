@@ -214,6 +214,8 @@ def _read_statistic(data: memoryview, plane: Plane, values: Statistics) -> None:
 def _double(raw: memoryview) -> float:
     import struct  # noqa: PLC0415 - rare
 
+    if len(raw) != 8:
+        raise WireError(f"{len(raw)} bytes where a double is expected")
     return float(struct.unpack("<d", raw)[0])
 
 
