@@ -12,10 +12,12 @@ from mldiagnostics_kube.client import api_client
 from mldiagnostics_kube.client.api_client import ApiClient
 from mldiagnostics_kube.client.apiserver import ClusterError, RequestRejected, ResponseTooLarge, Unavailable, path_to
 from mldiagnostics_kube.client.credentials import Credentials, fixed
+from support.servers.stalled_server import StalledServer
 from support.servers.stream_servers import listening
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from support.servers.stream_servers import Serve
 
@@ -90,6 +92,18 @@ async def test_a_server_that_leaves_or_does_not_speak_http_is_unavailable(sent: 
                 await anext(events)
         with pytest.raises(ClusterError):
             await client.open_socket(EXEC, protocol="v4.channel.k8s.io")
+
+
+@pytest.mark.parametrize("is_watch", [True, False])
+async def test_a_connection_is_dropped_although_the_server_hangs(tmp_path: Path, *, is_watch: bool) -> None:
+    server = StalledServer(tmp_path, HEAD + b"Content-Length: 10\r\n\r\n")
+    with server.listening() as url:
+        client = ApiClient(Credentials(url, fixed("secret"), ca_pem=server.authority))
+        with pytest.raises((Unavailable, TimeoutError)):
+            async with asyncio.timeout(0.2 if is_watch else DEADLINE_S), aclosing(client.watch(PODS, "0")) as events:
+                await (anext(events) if is_watch else client.get(f"{PODS}/a", timeout_s=0.2))
+        await asyncio.to_thread(server.dropped.get, timeout=10)
+        await client.aclose()
 
 
 async def test_a_list_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import aiohttp
@@ -11,7 +12,7 @@ from mldiagnostics_kube.client.apiserver import ResponseTooLarge, Unavailable, e
 from mldiagnostics_kube.client.failures import connection_problem
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 
     from mldiagnostics_kube.client.credentials import Credentials
 
@@ -84,7 +85,7 @@ class Transport:
         timeout = aiohttp.ClientTimeout(total=for_s + CALL_TIMEOUT_S, connect=CALL_TIMEOUT_S)
         try:
             opening = self._open_stream(path, params=query, headers=headers, timeout=timeout)
-            async with await _run_to_completion(opening, discard=aiohttp.ClientResponse.close) as response:
+            with _unread(await _run_to_completion(opening, discard=_abort)) as response:
                 if response.status >= 300:
                     async with asyncio.timeout(CALL_TIMEOUT_S):
                         raise error_of("GET", path, response.status, await response.content.read(_MAX_ERROR_BYTES))
@@ -136,7 +137,7 @@ class Transport:
         headers = headers | await self._authorization()
         url, name = self._access.server + path, self._access.server_name
         sending = self._calls.request(method, url, headers=headers, server_hostname=name, allow_redirects=False, **more)
-        async with sending as response:
+        with _unread(await sending) as response:
             raw = bytearray()
             async for chunk in response.content.iter_any():
                 raw += chunk
@@ -148,6 +149,26 @@ class Transport:
     async def _authorization(self) -> dict[str, str]:
         token = await self._access.token()
         return {"Authorization": f"Bearer {token}", **self._access.user} if token else dict(self._access.user)
+
+
+@contextmanager
+def _unread(response: aiohttp.ClientResponse) -> Iterator[aiohttp.ClientResponse]:
+    """Drop the connection at the end, unless the response was read to its end."""
+    try:
+        yield response
+    finally:
+        _abort(response)
+
+
+def _abort(response: aiohttp.ClientResponse) -> None:
+    """Drop the connection at once.
+
+    TLS would wait for the server to say that it closes too, which one that hangs does not.
+    """
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+    response.close()
 
 
 async def _reject_redirects(

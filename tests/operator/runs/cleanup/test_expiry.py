@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,12 +23,14 @@ async def test_ended_runs_are_deleted_by_age_and_number_and_others_stay(cluster:
     path = path_to(*RUNS.gvr, namespace=namespace)
     runs = {"old": (1, "Failed", 0), "long": (2, "Failed", 10**6), "surplus": (3, "Completed", None)}
     runs |= {"newest": (4, "Completed", None), "active": (1, "Active", 0)}
-    for name, (day, phase, ttl_s) in runs.items():
+    now = utc_now()
+    for name, (minute, phase, ttl_s) in runs.items():
         body = run_manifest(name, namespace, name)
         if ttl_s is not None:
             body["spec"]["retention"] = {"ttlSecondsAfterFinished": ttl_s}
         await cluster.create(path, body)
-        ended = {} if phase == "Active" else {"completionTime": utc_now().strftime(f"%Y-%m-%dT%H:%M:%S.{day}Z")}
+        end = now - timedelta(hours=1) + timedelta(minutes=minute)
+        ended = {} if phase == "Active" else {"completionTime": end.strftime("%Y-%m-%dT%H:%M:%SZ")}
         await cluster.patch(f"{path}/{name}/status", {"status": {"phase": phase, **ended}})
     expiry = RunExpiry(cluster, [namespace], WriteRate(), ttl_s=None, keep=1, clock=utc_now)
     await expiry.sweep()
