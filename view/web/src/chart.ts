@@ -2,6 +2,7 @@
 import uPlot from "uplot";
 import type { Mark } from "./chart_marks.js";
 import { columnsOf, plotData, type Line } from "./chart_data.js";
+import { relativeTicks, timeLabels } from "./chart_ticks.js";
 import { clock, color, elapsed, short } from "./run_parts.js";
 
 export type Axis = "step" | "time" | "relative";
@@ -24,7 +25,9 @@ const LEAST_PX = 160;
 const NEAR_PX = 5;
 const MOST_DISTANT = 60;
 const MOST_BANDS = 3;
-const DAY_S = 86400;
+const LABEL_PX = { step: 70, time: 80, relative: 90 };
+/** Room on the right for half of the last label. */
+const RIGHT_PX = { step: 16, time: 36, relative: 36 };
 const DASH: Record<Mark["kind"], number[]> = { restart: [4, 3], profile: [], text: [1, 3] };
 const MARKS: Record<Mark["kind"], number> = { restart: 1, profile: 7, text: 2 };
 
@@ -82,16 +85,17 @@ export class Chart {
 
   private options(view: ChartView, ink: string): uPlot.Options {
     const xText = (x: number) => this.xText(x);
+    const hasBands = view.smoothing === 0 && new Set(this.lines.map(({ group }) => group)).size <= MOST_BANDS;
     const line = { grid: { stroke: "#8883", width: 1 }, ticks: { stroke: "#8883", width: 1, size: 4 }, stroke: ink, font: "11px system-ui, sans-serif" };
-    const x: uPlot.Axis = { ...line, size: 28, space: 70 };
-    if (view.axis === "time") x.values = (_, ticks) => ticks.map((tick) => timeTick(tick, view.range[1] - view.range[0]));
+    const x: uPlot.Axis = { ...line, size: 28, space: LABEL_PX[view.axis] };
+    if (view.axis === "time") x.values = (_, ticks, _axis, _space, step) => timeLabels(ticks, step);
     if (view.axis === "relative") x.values = (_, ticks) => ticks.map((tick) => elapsed(tick - view.origin));
-    if (view.axis === "relative") x.splits = ({ width }, _, min, max) => relativeTicks(min, max, view.origin, width / 90);
+    if (view.axis === "relative") x.splits = ({ width }, _, min, max) => relativeTicks(min, max, view.origin, width / LABEL_PX.relative);
     return {
-      width: this.width, height: view.height, legend: { show: false }, padding: [10, 16, 0, 0],
-      series: [{ value: (_, value) => (value === null ? "" : xText(value)) }, ...this.lines.flatMap((each) => seriesOf(each, view.smoothing > 0))],
-      bands: view.smoothing > 0 || new Set(this.lines.map(({ group }) => group)).size > MOST_BANDS ? [] : this.lines.flatMap(({ hue, curve }, at) =>
-        (curve.low ? [{ series: [4 * at + 4, 4 * at + 3] as [number, number], fill: `${color(hue)}2e` }] : [])),
+      width: this.width, height: view.height, legend: { show: false }, padding: [10, RIGHT_PX[view.axis], 0, 0],
+      series: [{ value: (_, value) => (value === null ? "" : xText(value)) }, ...this.lines.flatMap((each) => seriesOf(each, view.smoothing > 0, hasBands))],
+      bands: hasBands ? this.lines.flatMap(({ hue, curve }, at) =>
+        (curve.low ? [{ series: [4 * at + 4, 4 * at + 3] as [number, number], fill: `${color(hue)}2e` }] : [])) : [],
       axes: [x, { ...line, size: 52, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : short(tick))) }],
       scales: { x: { time: view.axis === "time", range: () => this.view!.range }, y: { distr: view.isLog ? 3 : 1 } },
       cursor: { sync: { key: view.axis }, points: { show: false }, drag: { x: true, y: false, setScale: false } },
@@ -188,14 +192,16 @@ function valueNear(column: ArrayLike<number | null | undefined>, at: number): [v
   return [null, Infinity];
 }
 
-function seriesOf({ hue, isLast, curve }: Line, isSmooth: boolean): uPlot.Series[] {
+/** The edges of a band are drawn: its fill alone does not show a spike, which is a pixel wide. */
+function seriesOf({ hue, isLast, curve }: Line, isSmooth: boolean, hasBands: boolean): uPlot.Series[] {
   const stroke = color(hue), spanGaps = true, hidden = { show: false };
   const alpha = isLast ? 1 : .55;
+  const edge = { stroke: hasBands && curve.low ? `${stroke}80` : "transparent", width: 1, alpha, spanGaps, points: hidden };
   return [
     { stroke, width: 1.5, alpha, spanGaps, points: { show: curve.x.length === 1, size: 6, fill: stroke } },
     { stroke, width: 1, alpha: .25 * alpha, spanGaps, points: hidden, show: isSmooth },
-    { stroke: "transparent", spanGaps, points: hidden, auto: !isSmooth },
-    { stroke: "transparent", spanGaps, points: hidden, auto: !isSmooth },
+    { ...edge, auto: !isSmooth },
+    { ...edge, auto: !isSmooth },
   ];
 }
 
@@ -203,18 +209,4 @@ function seriesOf({ hue, isLast, curve }: Line, isSmooth: boolean): uPlot.Series
 function nearestTo(plot: uPlot, values: Map<number, number>): number | undefined {
   const top = plot.cursor.top ?? 0, distance = (value: number) => Math.abs(plot.valToPos(value, "y") - top);
   return [...values].reduce<[number, number] | undefined>((best, each) => (best && distance(best[1]) <= distance(each[1]) ? best : each), undefined)?.[0];
-}
-
-function timeTick(tick: number, span: number): string {
-  const text = new Date(1000 * tick).toLocaleString("sv");
-  if (span > 3 * DAY_S) return text.slice(5, 10);
-  return span > DAY_S ? text.slice(5, 16) : span > 600 ? text.slice(11, 16) : text.slice(11, 19);
-}
-
-function relativeTicks(min: number, max: number, origin: number, most: number): number[] {
-  const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
-  const step = steps.find((each) => (max - min) / each <= most) ?? 604800;
-  const ticks = [];
-  for (let tick = origin + Math.ceil((min - origin) / step) * step; tick <= max; tick += step) ticks.push(tick);
-  return ticks;
 }

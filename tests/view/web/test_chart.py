@@ -1,0 +1,78 @@
+"""A chart as it is drawn: the labels of its axis of times, and a spike in a band."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mldiagnostics.pipeline.records import Record
+from mldiagnostics.store import open_store
+from playwright.async_api import expect
+from support.run_files import put_records, put_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.programs.pages import CheckedPages
+
+    from conftest import Serve
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+expect.set_options(timeout=60_000)
+
+START = 1_790_000_000.0
+MANY = 50_000
+"""Points of a curve, many times the pixels of its chart."""
+
+RECORD_LABELS = """() => {
+    const draw = CanvasRenderingContext2D.prototype.fillText;
+    window.labels = new Map();
+    CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+        if (this.textAlign === "center") {
+            const { width } = this.measureText(text);
+            window.labels.set(text + "@" + x, { text, from: x - width / 2, to: x + width / 2, width: this.canvas.width });
+        }
+        return draw.call(this, text, x, y);
+    };
+}"""
+
+STRONGEST = """(canvas) => {
+    const { width, height } = canvas, middle = Math.round(width / 2), top = Math.round(height / 4);
+    const { data } = canvas.getContext("2d").getImageData(middle - 60, top, 120, 2);
+    return Math.max(...data.filter((_, at) => at % 4 === 3));
+}"""
+"""The most opaque pixel in the middle of a chart, where only a spike comes."""
+
+
+@pytest.mark.parametrize("axis", ["time", "relative"])
+@pytest.mark.parametrize("span_s", [4, 700, 300_000])
+async def test_labels_of_times_differ_and_are_whole(
+    serve: Serve, pages: CheckedPages, tmp_path: Path, axis: str, span_s: int
+) -> None:
+    losses = [Record("metric", START + at * span_s / 20, "loss", 1.0, at) for at in range(21)]
+    put_records(open_store(str(tmp_path / "runs")), "timed", "a0-r0-aaaaaaaa-00001", *losses)
+    put_run(open_store(str(tmp_path / "runs")), "timed", created=START)
+    page = await pages.open(await serve(tmp_path / "runs") + f"runs/runs/timed?axis={axis}&metric=loss", width=1400)
+    await expect(page.locator("figure[data-metric=loss] canvas")).to_be_visible()
+    await page.evaluate(RECORD_LABELS)
+    await page.set_viewport_size({"width": 1200, "height": 900})
+    await page.wait_for_function("window.labels.size > 2")
+    labels: list[dict[str, Any]] = await page.evaluate("[...window.labels.values()]")
+    drawn = sorted(labels, key=lambda label: float(label["from"]))
+    for label, following in pairwise(drawn):
+        assert label["text"] != following["text"]
+        assert label["to"] < following["from"]
+    assert drawn[0]["from"] >= 0
+    assert drawn[-1]["to"] <= drawn[-1]["width"]
+
+
+async def test_a_spike_is_seen_in_a_band(serve: Serve, pages: CheckedPages, tmp_path: Path) -> None:
+    values = [10.0 if at == MANY // 2 else 1.0 for at in range(MANY)]
+    losses = [Record("metric", START + at, "loss", value, at) for at, value in enumerate(values)]
+    put_records(open_store(str(tmp_path / "runs")), "spiked", "a0-r0-aaaaaaaa-00001", *losses)
+    put_run(open_store(str(tmp_path / "runs")), "spiked", created=START)
+    page = await pages.open(await serve(tmp_path / "runs") + "runs/runs/spiked?metric=loss")
+    canvas = page.locator("figure[data-metric=loss] canvas")
+    await expect(canvas).to_be_visible()
+    await page.wait_for_function(f"({STRONGEST})(document.querySelector('figure canvas')) > 100")
