@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
@@ -11,6 +12,7 @@ from cluster.envtest import apiserver
 from mldiagnostics_kube.client.api_client import ApiClient
 from mldiagnostics_kube.client.apiserver import path_to
 from support.servers.buckets import BUCKETS
+from support.servers.connections import disconnected
 from support.servers.emulator import running_emulator
 from support.servers.object_servers import running_azurite, running_moto
 
@@ -39,10 +41,11 @@ def no_goodput_log_of_another_test() -> Iterator[None]:
 
 @pytest.fixture
 async def admin(api_server: ApiServer) -> AsyncIterator[ApiClient]:
-    """A client of the real API server that may do everything."""
+    """A client of the real API server that may do everything; ends when no connection is left."""
     client = await ApiClient.connect({"KUBECONFIG": str(api_server.kubeconfig)})
     yield client
     await client.aclose()
+    await disconnected(urlsplit(api_server.url).port)
 
 
 @pytest.fixture
