@@ -30,8 +30,8 @@ RECORD_LABELS = """() => {
     window.labels = new Map();
     CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
         if (this.textAlign === "center") {
-            const { width } = this.measureText(text);
-            window.labels.set(text + "@" + x, { text, from: x - width / 2, to: x + width / 2, width: this.canvas.width });
+            const half = this.measureText(text).width / 2;
+            window.labels.set(text + "@" + x, { text, from: x - half, to: x + half, width: this.canvas.width });
         }
         return draw.call(this, text, x, y);
     };
