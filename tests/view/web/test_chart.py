@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -37,12 +38,20 @@ RECORD_LABELS = """() => {
     };
 }"""
 
-STRONGEST = """(canvas) => {
-    const { width, height } = canvas, middle = Math.round(width / 2), top = Math.round(height / 4);
-    const { data } = canvas.getContext("2d").getImageData(middle - 60, top, 120, 2);
-    return Math.max(...data.filter((_, at) => at % 4 === 3));
-}"""
-"""The most opaque pixel in the middle of a chart, where only a spike comes."""
+LABELS = """() => new Promise((resolve) => {
+    const look = () => (window.labels.size > 2 ? resolve([...window.labels.values()]) : requestAnimationFrame(look));
+    look();
+})"""
+
+SPIKE = """(figure) => new Promise((resolve) => {
+    const look = () => {
+        const canvas = figure.querySelector("canvas"), { width, height } = canvas, left = Math.round(width / 2) - 60, top = Math.round(height / 4);
+        const { data } = canvas.getContext("2d").getImageData(left, top, 120, 2);
+        data.some((alpha, at) => at % 4 === 3 && alpha > 100) ? resolve() : requestAnimationFrame(look);
+    };
+    look();
+})"""
+"""Waits until the middle of a chart, where only a spike comes, has a pixel that people see."""
 
 
 @pytest.mark.parametrize("axis", ["time", "relative"])
@@ -57,8 +66,7 @@ async def test_labels_of_times_differ_and_are_whole(
     await expect(page.locator("figure[data-metric=loss] canvas")).to_be_visible()
     await page.evaluate(RECORD_LABELS)
     await page.set_viewport_size({"width": 1200, "height": 900})
-    await page.wait_for_function("window.labels.size > 2")
-    labels: list[dict[str, Any]] = await page.evaluate("[...window.labels.values()]")
+    labels: list[dict[str, Any]] = await page.evaluate(LABELS)
     drawn = sorted(labels, key=lambda label: float(label["from"]))
     for label, following in pairwise(drawn):
         assert label["text"] != following["text"]
@@ -73,6 +81,4 @@ async def test_a_spike_is_seen_in_a_band(serve: Serve, pages: CheckedPages, tmp_
     put_records(open_store(str(tmp_path / "runs")), "spiked", "a0-r0-aaaaaaaa-00001", *losses)
     put_run(open_store(str(tmp_path / "runs")), "spiked", created=START)
     page = await pages.open(await serve(tmp_path / "runs") + "runs/runs/spiked?metric=loss")
-    canvas = page.locator("figure[data-metric=loss] canvas")
-    await expect(canvas).to_be_visible()
-    await page.wait_for_function(f"({STRONGEST})(document.querySelector('figure canvas')) > 100")
+    await asyncio.wait_for(page.locator("figure[data-metric=loss]:has(canvas)").evaluate(SPIKE), 60)
