@@ -47,7 +47,9 @@ SPIKE = """(figure) => new Promise((resolve) => {
     const look = () => {
         const canvas = figure.querySelector("canvas"), { width, height } = canvas;
         const left = Math.round(width / 2) - 60, top = Math.round(height / 4);
-        const { data } = canvas.getContext("2d").getImageData(left, top, 120, 2);
+        const copy = new OffscreenCanvas(120, 2).getContext("2d");
+        copy.drawImage(canvas, -left, -top);
+        const { data } = copy.getImageData(0, 0, 120, 2);
         data.some((alpha, at) => at % 4 === 3 && alpha > 100) ? resolve() : requestAnimationFrame(look);
     };
     look();
