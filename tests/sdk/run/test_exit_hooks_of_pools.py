@@ -30,6 +30,25 @@ if __name__ == "__main__":
     {end}
     run.close()
 """
+ENDING = """
+import logging, multiprocessing, os, signal, sys, threading
+from mldiagnostics import metrics
+
+class Terminated(logging.StreamHandler):
+    def emit(self, record):
+        os.kill(os.getpid(), signal.SIGTERM)
+        threading.Event().wait(1)  # a process that dies of the signal does so before
+        super().emit(record)
+
+def train():
+    logging.getLogger("mldiagnostics").addHandler(Terminated())
+    metrics.record("loss", 1.0)
+
+if __name__ == "__main__":
+    child = multiprocessing.get_context("fork").Process(target=train)
+    child.start()
+    child.join()
+"""
 JOINED, TERMINATED = "pool.close(); pool.join()", "pool.terminate(); pool.join()"
 WARNING = re.compile(
     r"^(\d+) records do not belong to a run; start one in \w+PoolWorker-\d+ too, with the run_workload_id of the main "
@@ -53,6 +72,11 @@ def test_records_of_forked_workers_made_before_any_run_are_counted(programs: Pro
     assert (ended.code, ended.out) == (0, "True\n"), ended.err
     assert sum(map(int, WARNING.findall(ended.err))) == 60, ended.err
     assert not list_runs(programs.storage)
+
+
+def test_a_child_that_is_terminated_while_it_warns_finishes_the_warning(programs: Programs) -> None:
+    ended = programs.run(ENDING)
+    assert ended.err.startswith("1 records do not belong to a run; start one in ForkProcess-1 too"), ended.err
 
 
 def test_workers_that_follow_the_advice_record_into_the_run_of_the_main_program(programs: Programs) -> None:

@@ -266,7 +266,16 @@ PROCESS = Buffer()
 """The process's buffer."""
 
 
+_leftovers_lock = threading.RLock()
+"""A second caller waits until the first has written its warning: it ends the process."""
+
+
 def _report_leftovers() -> None:
+    with _leftovers_lock:
+        _warn_of_leftovers()
+
+
+def _warn_of_leftovers() -> None:
     if PROCESS.entries:
         from mldiagnostics.diagnostics import warn_once  # noqa: PLC0415 - an import alone needs no logging
 
@@ -297,6 +306,8 @@ def _watch_end() -> None:
 
 
 def _reset_in_child() -> None:
+    global _leftovers_lock  # noqa: PLW0603 - a thread of the parent may hold the old lock
+    _leftovers_lock = threading.RLock()
     PROCESS.reset_in_child()
     PROCESS.suspend(_watch_end)
 
