@@ -177,7 +177,7 @@ async def _reject_redirects(
     """Reject a redirect, which a handshake of a WebSocket would follow."""
     response = await handler(request)
     if 300 <= response.status < 400:
-        response.close()
+        _abort(response)
         raise error_of(request.method, request.url.path, response.status, b"")
     return response
 
