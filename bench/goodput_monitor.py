@@ -27,6 +27,9 @@ UPLOAD_TIMEOUT_S = 300.0
 _OF_PROCESS = 2
 """The kind of a Linux clock that counts the processor time of all threads of a process."""
 
+_OF_EACH_UPLOAD = b"goodput/goodput"
+"""A curve with one point for each upload of the whole job."""
+
 
 def measure() -> Section:
     """Run monitors over logs of several sizes."""
@@ -48,7 +51,7 @@ def measure() -> Section:
             f"load average {load:.1f} at the start); it costs the training process nothing. Start: imports, and "
             "reading the log from its beginning, with three entries per step. For each interval: a read without new "
             f"events and an upload to TensorBoard, mean of {INTERVALS} intervals of {INTERVAL_S:g} s. For each event: "
-            f"{EVENTS} new steps in each interval, less the cost of the interval. This includes reading and "
+            f"{EVENTS} new steps in each of them, less the cost of the interval. This includes reading and "
             "accounting, and with step deviation a point of a curve for each step. "
             "A monitor that uploads every 30 s costs a "
             "thirtieth of an interval per second."
@@ -64,9 +67,10 @@ def _measured(steps: int, *, everything: bool) -> tuple[float, float, float]:
         with _monitored(Path(folder), everything=everything) as clock:
             uploads = Uploads(Path(folder) / "tensorboard", clock)
             start_s = uploads.settled()
-            idle_s = uploads.spent(lambda: None)
-            busy_s = uploads.spent(Steps(log, steps).add)
-    return start_s, idle_s, (busy_s - idle_s) / EVENTS
+            idle_s, number = uploads.spent(lambda: None)
+            interval_s = idle_s / number
+            busy_s, number = uploads.spent(Steps(log, steps).add)
+    return start_s, interval_s, (busy_s - number * interval_s) / (INTERVALS * EVENTS)
 
 
 def _write(log: Path, steps: int) -> None:
@@ -127,13 +131,17 @@ class Uploads:
                 return spent[-4]
         raise RuntimeError(f"the monitor did not settle within {INTERVALS} intervals")
 
-    def spent(self, before_each: Callable[[], None]) -> float:
-        """Return the mean processor time of an interval."""
-        start = end = self.next()
+    def spent(self, before_each: Callable[[], None]) -> tuple[float, int]:
+        """Return the processor time of some waits for uploads, and the number of uploads in it.
+
+        The uploaders drift apart, so that one wait may see more than one upload.
+        """
+        start, before = self.next(), self._uploads()
+        end = start
         for _ in range(INTERVALS):
             before_each()
             end = self.next()
-        return (end - start) / INTERVALS
+        return end - start, self._uploads() - before
 
     def next(self) -> float:
         """Wait for the uploads of the next interval; return the processor time of the process so far."""
@@ -149,7 +157,13 @@ class Uploads:
         return time.clock_gettime(self._clock)
 
     def _bytes(self) -> int:
-        return sum(file.stat().st_size for file in self._folder.rglob("events.*"))
+        return sum(file.stat().st_size for file in self._events())
+
+    def _uploads(self) -> int:
+        return sum(file.read_bytes().count(_OF_EACH_UPLOAD) for file in self._events())
+
+    def _events(self) -> Iterator[Path]:
+        return self._folder.rglob("events.*")
 
 
 class Steps:

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import urllib.request
+from array import array
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -199,8 +200,8 @@ def test_each_step_time_is_exported_once_and_again_only_if_it_changed(
     same: int, old_end: list[int], new_end: list[int]
 ) -> None:
     old, new = [1] * same + old_end, [1] * same + new_end
-    exported = ExportedSteps(StepTimes(range(len(old)), old))
-    after = StepTimes(range(len(new)), new)
+    exported = ExportedSteps(StepTimes(array("i", range(len(old))), array("q", old)))
+    after = StepTimes(array("i", range(len(new))), array("q", new))
     seen = observe_steps(_steps(after), T, exported=exported, ideal=0)
     common = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     assert list(seen.steps) == list(range(common, len(new)))

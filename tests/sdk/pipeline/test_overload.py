@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from mldiagnostics.pipeline import overload
 from mldiagnostics.pipeline.buffer import CAPACITY, Buffer
 from mldiagnostics.pipeline.overload import OVERLOAD_CAPACITY, Overload
+from mldiagnostics.pipeline.records import Record
 from support.records import DEADLINE_S, HangingSink, ListSink, eventually, recording_into
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def test_metrics_of_an_overload_are_written_in_order_or_counted_and_events_are_a
 ) -> None:
     monkeypatch.setattr(overload, "PASS_S", 0.0)
     buffer, sink = Buffer(capacity=1000), ListSink()
-    recorded = 0
+    recorded = ready = 0
     with recording_into(sink, buffer=buffer) as recording:
         while sum(each.kind == "event" for each in sink.taken) < 5:
             for _ in range(20_000):
@@ -47,9 +48,12 @@ def test_metrics_of_an_overload_are_written_in_order_or_counted_and_events_are_a
                 recorded += 1
             if buffer.drops.totals():
                 recording.append("event", "note", payload={"step": recorded})
+                recording.extend([Record("metric", 0.0, "ready", 0.5, recorded)])
+                ready += 1
     steps = [each.step for each in sink.taken if each.kind == "metric"]
     assert steps == sorted(steps)
-    assert recorded == len(steps) + buffer_drops(sink)
+    assert recorded + ready == len(steps) + buffer_drops(sink)
+    assert sum(each.name == "ready" for each in sink.taken) == ready
     notes = [each.payload["step"] for each in sink.taken if each.payload and "step" in each.payload]
     assert notes == sorted(notes)
 

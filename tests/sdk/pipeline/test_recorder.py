@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from mldiagnostics.pipeline import recorder as recordings
 from mldiagnostics.pipeline.buffer import Buffer
 from mldiagnostics.pipeline.recorder import CloseSummary, RecordPipeline
+from mldiagnostics.pipeline.records import Record
 from mldiagnostics.pipeline.values import DeferredValue
 from support.records import DEADLINE_S, HangingSink, ListSink, eventually, origin, recording_into
 
@@ -153,6 +154,13 @@ class Recorder(RuleBasedStateMachine):
         thread.join()
 
     @precondition(lambda self: self.recording is not None)
+    @rule(count=st.integers(0, 2 * CAPACITY))
+    def add_ready_ones(self, count: int) -> None:
+        assert self.recording is not None
+        self.recording.extend([Record("metric", 0.0, "n", float(self.made + each)) for each in range(count)])
+        self.made += count
+
+    @precondition(lambda self: self.recording is not None)
     @rule()
     def flush(self) -> None:
         assert self.recording is not None
@@ -171,7 +179,7 @@ class Recorder(RuleBasedStateMachine):
 
     @invariant()
     def the_bound_holds(self) -> None:
-        assert len(self.buffer.entries) <= CAPACITY
+        assert sum(isinstance(entry, tuple) for entry in self.buffer.entries) <= CAPACITY
 
     def all_but_what_was_dropped_is_there_in_order(self) -> None:
         for sink in self.sinks:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from mldiagnostics.goodput.buckets import BadputType
 
@@ -104,6 +105,6 @@ class Attempt:
 class StepTimes:
     """Durations of completed steps that are not lost, without events inside them."""
 
-    steps: Sequence[int] = field(default_factory=tuple)
-    durations: Sequence[int] = field(default_factory=tuple)
+    steps: array[int] = field(default_factory=lambda: array("i"))
+    durations: array[int] = field(default_factory=lambda: array("q"))
     """Microseconds."""

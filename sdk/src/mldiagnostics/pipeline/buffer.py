@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mldiagnostics.pipeline.backpressure import Backpressure
-    from mldiagnostics.pipeline.records import Kind
+    from mldiagnostics.pipeline.records import Kind, Record
 
 CAPACITY = 131_072
 """Maximum number of waiting records; each takes about 200 bytes."""
@@ -86,6 +86,13 @@ class FlushToken:
         return received
 
 
+class ReadyRecords:
+    """Records that the drain only passes on: their values are settled."""
+
+    def __init__(self, records: list[Record]) -> None:
+        self.records = records
+
+
 class Buffer:
     """Takes entries from any thread.
 
@@ -96,7 +103,7 @@ class Buffer:
     """
 
     def __init__(self, *, capacity: int = CAPACITY, capacity_bytes: int = CAPACITY_BYTES) -> None:
-        self.entries: deque[Entry | FlushToken] = deque()
+        self.entries: deque[Entry | ReadyRecords | FlushToken] = deque()
         self.append = self.entries.append
         self.capacity = capacity
         """Maximum number of metrics; 0 while the buffer is suspended."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.metric_types import NO_UNIT, UNITS
 from mldiagnostics.pipeline.backpressure import Backpressure
-from mldiagnostics.pipeline.buffer import FlushToken
+from mldiagnostics.pipeline.buffer import FlushToken, ReadyRecords
 from mldiagnostics.pipeline.drops import shown
 from mldiagnostics.pipeline.gil import GilYielder
 from mldiagnostics.pipeline.overload import Overload
@@ -127,7 +127,7 @@ class Drain:
         """
         entries = self._buffer.entries
         taken = [entries.popleft() for _ in range(count)]
-        others = [entry for entry in taken if isinstance(entry, FlushToken) or entry[1] != "metric"]
+        others = [entry for entry in taken if not isinstance(entry, tuple) or entry[1] != "metric"]
         left = len(others)
         self._buffer.drops.count("buffer-full", count - left)
         self._buffer.give_back(sum(entry[-1] for entry in taken if isinstance(entry, tuple) and entry[1] == "metric"))
@@ -138,7 +138,7 @@ class Drain:
         return count
 
     def _take_slice(self, count: int) -> int:
-        """Pass the next records to the workers, up to a token.
+        """Pass the next records to the workers, up to a token or ready records.
 
         Return the number of entries.
         """
@@ -146,10 +146,9 @@ class Drain:
         size = 0
         for taken in range(1, count + 1):
             entry = self._buffer.entries.popleft()
-            if isinstance(entry, FlushToken):
+            if isinstance(entry, FlushToken | ReadyRecords):
                 self._hand_over(records, size)
-                if not entry.abandoned:
-                    self._forward(entry)
+                self._pass_on(entry)
                 return taken
             record = self._record(entry)
             if record is not None:
@@ -161,6 +160,12 @@ class Drain:
                 self._yield_gil()
         self._hand_over(records, size)
         return count
+
+    def _pass_on(self, entry: FlushToken | ReadyRecords) -> None:
+        if isinstance(entry, ReadyRecords):
+            self._hand_over(entry.records, 0)
+        elif not entry.abandoned:
+            self._forward(entry)
 
     def _hand_over(self, records: list[Record], size: int) -> None:
         if records:

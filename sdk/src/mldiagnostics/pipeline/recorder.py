@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.diagnostics import warn_once
-from mldiagnostics.pipeline.buffer import PROCESS, Buffer, FlushToken, child_of_multiprocessing
+from mldiagnostics.pipeline.buffer import PROCESS, Buffer, FlushToken, ReadyRecords, child_of_multiprocessing
 from mldiagnostics.pipeline.drain import Drain
 from mldiagnostics.pipeline.forks import wait_for_imports
 from mldiagnostics.pipeline.sink_worker import SinkWorker
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from mldiagnostics.identity.origin import Origin
-    from mldiagnostics.pipeline.records import Kind
+    from mldiagnostics.pipeline.records import Kind, Record
     from mldiagnostics.pipeline.sink import SinkMaker
 
 _JOIN_TIMEOUT_S = 5.0  # a thread that has acknowledged only has to return
@@ -123,6 +123,13 @@ class RecordPipeline:
         Never raises and never waits.
         """
         self._buffer.add(kind, name, value=value, step=step, labels=labels, t=t, payload=payload)
+
+    def extend(self, records: list[Record]) -> None:
+        """Add records whose values are settled, without the buffer's bound.
+
+        Never raises and never waits; a sink that is too far behind drops them.
+        """
+        self._buffer.append(ReadyRecords(records))
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until all records are delivered.

@@ -5,10 +5,13 @@ Each destination has its own pipeline, so that a slow or failing one does not de
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
+from mldiagnostics.metric_types import NO_UNIT, UNITS
 from mldiagnostics.pipeline.buffer import Buffer
 from mldiagnostics.pipeline.recorder import RecordPipeline
+from mldiagnostics.pipeline.records import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +27,7 @@ Translate: TypeAlias = "Callable[[Observation], Iterable[MetricPoint]]"
 """Translates an observation into the metrics of one destination."""
 
 _MAX_WAITING = 50_000
-"""Points that may wait; below the capacity of the SDK's buffer."""
+"""Points that may wait; below the number of records that a sink may be behind."""
 
 _FLUSH_TIMEOUT_S = 60.0
 
@@ -36,19 +39,19 @@ class Export:
     """
 
     def __init__(self, origin: Origin, translate: Translate, makers: Sequence[SinkMaker]) -> None:
-        self._translate = translate
-        self._buffer = Buffer()
-        self._recording = RecordPipeline(origin, makers, buffer=self._buffer)
+        self._origin, self._translate = origin, translate
+        self._recording = RecordPipeline(origin, makers, buffer=Buffer())
 
     def write(self, observation: Observation) -> None:
         """Send an observation."""
-        at, buffer = observation.at / 1e6, self._buffer
-        for count, (name, value, labels, step) in enumerate(self._translate(observation), 1):
-            if labels or len(buffer.entries) >= buffer.capacity:
-                buffer.add("metric", name, value=float(value), step=step, labels=labels, t=at)
-            else:
-                buffer.append((at, "metric", name, float(value), step, None, None, 0))
-            if count % _MAX_WAITING == 0:
+        at, rank, attempt = observation.at / 1e6, self._origin.rank, self._origin.attempt
+        points = iter(self._translate(observation))
+        while records := [
+            Record("metric", at, name, float(value), step, labels, rank, attempt, UNITS.get(name, NO_UNIT))
+            for name, value, labels, step in islice(points, _MAX_WAITING)
+        ]:
+            self._recording.extend(records)
+            if len(records) == _MAX_WAITING:
                 self._recording.flush(_FLUSH_TIMEOUT_S)
 
     def report(self, name: str, at: int, content: Mapping[str, object]) -> None:

@@ -139,8 +139,14 @@ class ExportedSteps:
         return start
 
     def _is_same(self, times: StepTimes, start: int, stop: int) -> bool:
-        is_same = self._steps[start:stop] == array("i", times.steps[start:stop])
-        return is_same and self._durations[start:stop] == array("q", times.durations[start:stop])
+        return _bytes(self._steps, start, stop) == _bytes(times.steps, start, stop) and (
+            _bytes(self._durations, start, stop) == _bytes(times.durations, start, stop)
+        )
+
+
+def _bytes(numbers: array[int], start: int, stop: int) -> bytes:
+    """Return a piece as bytes, which Python compares ten times faster than numbers."""
+    return memoryview(numbers)[start:stop].tobytes()
 
 
 def observe_steps(view: RunView, now: int, *, exported: ExportedSteps, ideal: int | None = None) -> StepDeviations:
