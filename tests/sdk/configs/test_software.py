@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from mldiagnostics.configs import gather
-from mldiagnostics.configs.software import installed_versions
+from mldiagnostics.configs.software import MAX_ARGUMENTS, installed_versions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +39,22 @@ def test_complete_sections_are_not_gathered_again() -> None:
 
 def test_a_missing_framework_does_not_fail() -> None:
     assert gather("COBOL", {})["softwareConfigs"]["framework_version"] == "n/a"
+
+
+def test_the_arguments_of_the_program_are_shown_without_secrets(tmp_path: Path) -> None:
+    def recorded(*arguments: str) -> dict[str, str]:
+        program = tmp_path / "train.py"
+        program.write_text(PROGRAM)
+        command = [sys.executable, str(program), *arguments]
+        result = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60, cwd="/").stdout
+        return {name: value for name, value in json.loads(result).items() if name in {"command", "arguments"}}
+
+    assert recorded() == {"command": "train.py"}
+    shown = recorded("--name", "a b", "--hf-token", "hush", "lr=0.1", "\udc80")
+    assert shown == {"command": "train.py", "arguments": "--name 'a b' --hf-token '<secret>' lr=0.1 '?'"}
+    long = recorded(*map(str, range(1000)))["arguments"]
+    assert long.startswith("0 1 2 3")
+    assert (len(long), long[-4:]) == (MAX_ARGUMENTS, " ...")
 
 
 def test_the_revision_is_that_of_the_programs_source(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.text.redaction import is_secret, redact
+from mldiagnostics.text.redaction import is_secret, redact, redact_arguments
 
 SECRET_NAMES = """
 token github_token gitlab_token db_token dbToken dbPassword clientSecret client_secret awsSecretAccessKey pwd ssh_key
@@ -116,6 +116,27 @@ def test_a_secret_is_recognised_by_its_form(text: str, shown: str) -> None:
 @pytest.mark.parametrize("text", HARMLESS)
 def test_other_text_stays_unchanged(text: str) -> None:
     assert redact(text) == text
+
+
+ARGUMENTS = {
+    "--hf-token hush --lr 0.1": "--hf-token <secret> --lr 0.1",
+    "--db.password=hush +wandb.api_key=hush": "--db.password=<secret> +wandb.api_key=<secret>",
+    "--password --verbose": "--password --verbose",
+    "--tokenizer base --max-tokens 5 -o /tmp/x": "--tokenizer base --max-tokens 5 -o /tmp/x",
+    "run ghp_abcdefghijklmnopqrstuvwxyz": "run <secret>",
+}
+
+
+@pytest.mark.parametrize(("arguments", "shown"), ARGUMENTS.items())
+def test_secrets_among_arguments_are_replaced(arguments: str, shown: str) -> None:
+    assert " ".join(redact_arguments(arguments.split())) == shown
+
+
+@given(st.lists(st.text(max_size=30) | st.sampled_from(["--password", "--api-key", "--lr"]), max_size=6))
+def test_each_argument_keeps_its_place(arguments: list[str]) -> None:
+    shown = redact_arguments(arguments)
+    assert len(shown) == len(arguments)
+    assert redact_arguments(shown) == shown
 
 
 @given(st.text(max_size=300), st.text(max_size=60))

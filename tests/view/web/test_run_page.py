@@ -75,7 +75,10 @@ def put_hostile_run(root: Path) -> None:
         ended=START + 900,
         attempt=1,
         attempts=[{"attempt": 0, "incarnation": "aaaaaaa0", **ended}],
-        configs={"user": {MARKUP: {"rate": 0.1, "name": MARKUP}}, "software": {"framework": "jax"}},
+        configs={
+            "user": {MARKUP: {"rate": 0.1, "name": MARKUP}},
+            "software": {"command": "train.py", "arguments": MARKUP},
+        },
     )
     store.put("hostile/plugins/profile/slow-1/host-0.xplane.pb", b"12345")
     capture = {"object": {"namespace": "ml", "name": MARKUP}, "skewMilliseconds": 1.5, "targets": [{"state": MARKUP}]}
@@ -87,6 +90,7 @@ async def test_each_part_shows_hostile_values_as_text(serve: Serve, pages: Check
     page = await pages.open(await serve(tmp_path / "runs") + "runs/runs/hostile")
     await expect(page.get_by_role("heading", name=MARKUP)).to_be_visible()
     await expect(page.locator(".attempt-list")).to_contain_text(MARKUP)
+    await expect(page.locator(".place code")).to_have_text(f"train.py {MARKUP}")
     await expect(page.get_by_role("status").filter(has_text="restart")).to_contain_text("3 metrics · ┆ 1 restart")
     cards = page.locator("figure.curve")
     await expect(cards.locator("canvas")).to_have_count(3)

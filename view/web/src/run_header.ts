@@ -30,14 +30,22 @@ export function runHeader(document: RunDocument): Node[] {
     ["Warnings", counts(run.complaints)],
     ["Profiles", sessions.length ? `${sessions.length}, ${bytes(size)}` : null],
   ];
+  const started = command(document.configs);
   const known = facts.filter((fact): fact is [string, string] => Boolean(fact[1]));
   return [
     element("div", { className: "title" }, element("h1", {}, run.displayName ?? run.runId), phase(run)),
     ...(run.message ? [element("p", { className: `message ${run.phase.toLowerCase()}` }, run.message)] : []),
     element("dl", { className: "facts" }, ...known.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value)))),
     element("p", { className: "place muted" }, element("span", {}, run.directory || run.runId), copyButton("Copy", () => run.directory || run.runId)),
+    ...(started ? [element("p", { className: "place muted" }, element("code", {}, started), copyButton("Copy command", () => started))] : []),
     ...(attempts.length > 1 ? [timeline(document), attemptList(attempts)] : []),
   ];
+}
+
+/** Return the program and its arguments, without the secrets among them. */
+function command(configs: Record<string, unknown>): string | null {
+  const { command: program, arguments: given } = (configs["software"] ?? {}) as Record<string, unknown>;
+  return [program, given].filter((each) => typeof each === "string").join(" ") || null;
 }
 
 function counts(numbers: Record<string, number>): string | null {

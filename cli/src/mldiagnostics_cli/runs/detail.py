@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.goodput.render.words import duration
 from mldiagnostics.runs import configs
+from mldiagnostics.runs.row_values import FieldReader
 from mldiagnostics.runs.texts import texts
 from mldiagnostics.runs.waiting import waiting_files
 from mldiagnostics.text.terminal import printable
@@ -152,6 +153,7 @@ def _facts(row: RunRow, now: float) -> Iterator[tuple[str, str]]:
         "message": row.message,
         "group": row.run_group,
         "workload": _workload_text(row),
+        "command": _command_text(row),
         "step": _step_text(row),
         "ranks": _ranks_text(row),
         "created" if row.phase == "Pending" else "started": ""
@@ -180,6 +182,11 @@ def _workload_text(row: RunRow) -> str:
         return ""
     place = "/".join(filter(None, (row.namespace, str(row.workload.get("name") or ""))))
     return f"{row.workload.get('kind') or 'workload'} {place}"
+
+
+def _command_text(row: RunRow) -> str:
+    software = FieldReader(row.configs).part("software")
+    return f"{software.text('command')} {software.text('arguments')}".strip()
 
 
 def _step_text(row: RunRow) -> str:

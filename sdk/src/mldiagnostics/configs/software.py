@@ -8,14 +8,22 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mldiagnostics.text.redaction import redact_arguments
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 UNKNOWN = "n/a"
+
+MAX_ARGUMENTS = 1000
+"""Characters of the arguments; the status of an MLRun has room for 1024."""
+
+_CUT = " ..."
 
 _FRAMEWORKS = {"JAX": ("jax",), "PYTORCH": ("torch",), "VLLM": ("vllm",), "TENSORFLOW": ("tensorflow",)}
 _UNDETECTED = "UNKNOWN"
@@ -45,12 +53,23 @@ def software(framework: str) -> dict[str, str]:
         "xla_flags": os.environ.get("XLA_FLAGS") or "default",
         "libtpu_version": _first(installed, *_LIBTPU),
         "python_version": sys.version.partition(" ")[0],
-        "command": Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python",  # arguments can hold secrets
+        "command": Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python",
     }
+    if arguments := command_arguments(sys.argv[1:]):
+        description["arguments"] = arguments
     description |= {f"{name}_version": installed[name] for name in _PACKAGES if name in installed}
     if revision := _revision():
         description["git_revision"] = revision
     return description
+
+
+def command_arguments(arguments: Sequence[str]) -> str:
+    """Return the arguments of a command as a shell reads them, without secrets.
+
+    A long text is cut.
+    """
+    text = shlex.join(redact_arguments(arguments)).encode("utf-8", "replace").decode()
+    return text if len(text) <= MAX_ARGUMENTS else f"{text[: MAX_ARGUMENTS - len(_CUT)]}{_CUT}"
 
 
 def installed_versions() -> dict[str, str]:

@@ -8,8 +8,12 @@ name. Words such as `password` make any value a secret. `token` and `key` are co
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-__all__ = ["SECRET", "is_secret", "redact"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["SECRET", "is_secret", "redact", "redact_arguments"]
 
 SECRET = "<secret>"  # noqa: S105 - a placeholder
 """Replacement of every secret."""
@@ -124,6 +128,24 @@ def redact(text: str) -> str:
     if "://" in text and "@" in text:
         text = re.sub(_USER_INFO, _hide_user_info, text)
     return re.sub(_ASSIGNED, _hide_assigned, text) if "=" in text or ":" in text else text
+
+
+def redact_arguments(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments of a command with secrets replaced.
+
+    The name of an option also says whether the next argument is a secret.
+
+    >>> redact_arguments(["--hf-token", "hush", "--lr", "0.1", "db.password=hush"])
+    ['--hf-token', '<secret>', '--lr', '0.1', 'db.password=<secret>']
+    """
+    return [
+        SECRET if _is_option(option) and not _is_option(each) and is_secret(option, each) else redact(each)
+        for option, each in zip(("", *arguments), arguments, strict=False)
+    ]
+
+
+def _is_option(argument: str) -> bool:
+    return argument.startswith("--") and "=" not in argument
 
 
 def _names_secret(words: list[str]) -> bool:
