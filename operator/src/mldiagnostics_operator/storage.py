@@ -7,7 +7,7 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Lock
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from mldiagnostics.errors import ConfigurationError, MissingExtraError, StoreError, StoreUnreachable
 from mldiagnostics.store import open_store
@@ -43,6 +43,13 @@ async def retry_until(call: Callable[[], Awaitable[T]], *, on: type[StoreError],
             return await retry(call, on=on, until=until)
     except TimeoutError:
         raise StoreUnreachable("the store did not answer in time; check the volume or the network") from None
+
+
+class Space(NamedTuple):
+    """Bytes of a storage."""
+
+    total: int
+    free: int
 
 
 class LogDirectory:
@@ -97,6 +104,11 @@ class LogDirectory:
                     yield replace(entry, key=key)
 
         return await self._call(lambda: tuple(entries()))
+
+    async def size(self) -> int:
+        """Return the bytes of all files below the directory, 0 if it does not exist."""
+        top = "/".join(self.location.segments)
+        return await self._call(lambda: sum(entry.bytes for entry in self._store().list(top)))
 
     async def folders(self, prefix: str = "") -> tuple[str, ...]:
         """List the names of the directories directly below a directory."""
@@ -182,8 +194,8 @@ class Storage:
             raise ValueError(f"{location} is a path in the pod; only the pod can write to it")
         return LogDirectory(location, lambda: self._stores.open(location), self._pools[location.medium])
 
-    async def free_bytes(self, location: Location) -> int | None:
-        """Return the free bytes of a storage; None if it has no limit or is not there."""
+    async def space(self, location: Location) -> Space | None:
+        """Return the size of a storage; None if it has no limit or is not there."""
         if location.medium is not Medium.VOLUME:
             return None
         pool = self._pools[location.medium]
@@ -191,7 +203,7 @@ class Storage:
             usage = await asyncio.get_running_loop().run_in_executor(pool, shutil.disk_usage, self._volume_root)
         except FileNotFoundError:
             return None
-        return usage.free
+        return Space(usage.total, usage.free)
 
     def close(self) -> None:
         """Stop the threads; writes in progress are finished."""

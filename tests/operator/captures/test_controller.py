@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from mldiagnostics_kube.client.apiserver import path_to
@@ -21,6 +22,14 @@ pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("operator")]
 
 LONG_MS = 30_000
 DEADLINE_S = 30
+
+
+class DiskUsage(NamedTuple):
+    """As `shutil.disk_usage` returns it."""
+
+    total: int
+    used: int
+    free: int
 
 
 def contents(volume: Path) -> dict[str, bytes]:
@@ -224,6 +233,23 @@ async def test_an_unwritable_store_fails_the_capture_before_the_job_is_disturbed
         status = await ml.finished()
     assert verdict(status) == ("Failed", "StoreMissing")
     assert server.requests == []
+
+
+async def test_a_directory_that_has_used_its_share_of_the_volume_gets_no_traces_and_others_do(
+    ml: Namespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "greedy/run").mkdir(parents=True)
+    (tmp_path / "greedy/run/old.xplane.pb").write_bytes(b"x" * 950_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: DiskUsage(1_000_000, 950_000, 50_000))
+    async with FakeProfiler().serving(ml.ip) as server:
+        await ml.pod("a", server.port)
+        await ml.capture(podName="a", durationMilliseconds=10, storageLocation="volume:///greedy/run")
+        status = await ml.finished()
+        assert verdict(status) == ("Failed", "StoreFull")
+        assert "volume:///greedy: its files have" in condition(status, "Complete")["message"]
+        assert server.requests == []
+        await ml.capture("honest", podName="a", durationMilliseconds=10, storageLocation="volume:///honest")
+        assert verdict(await ml.finished("honest")) == ("Succeeded", "Succeeded")
 
 
 async def test_a_store_that_hangs_fails_the_capture_at_its_deadline(

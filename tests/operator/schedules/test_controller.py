@@ -351,7 +351,8 @@ async def test_an_author_who_may_not_capture_any_more_stops_the_schedule(stage: 
     assert [each["state"] for each in status["captures"]] == ["Refused", "Created"]
 
 
-async def test_a_full_storage_stops_captures_for_an_hour(stage: Stage) -> None:
+@pytest.mark.parametrize("is_refused", [False, True])
+async def test_a_full_storage_stops_captures_for_an_hour(stage: Stage, is_refused: bool) -> None:
     await stage.schedule(schedule={"every": "10m"})
     await stage.run("run-a")
     async with stage.leading():
@@ -359,7 +360,10 @@ async def test_a_full_storage_stops_captures_for_an_hour(stage: Stage) -> None:
         await stage.until(created(1))
         (capture,) = await stage.made()
         failed = {"pod": "a", "namespace": stage.namespace, "state": "Failed", "reason": "StoreFull"}
-        await stage.finish(capture, phase="Failed", results=[failed])
+        refused = {"type": "Complete", "status": "True", "reason": "StoreFull", "message": "m"}
+        refused["lastTransitionTime"] = format_time(stage.clock.now)
+        ended = {"conditions": [refused]} if is_refused else {"results": [failed]}
+        await stage.finish(capture, phase="Failed", **ended)
         await stage.until(lambda status: reason(status) == "StorageFull")
         stage.clock.pass_s(1200)
         await stage.change("nightly", suspend=False)  # the next look has the new generation

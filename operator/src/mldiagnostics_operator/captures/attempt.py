@@ -156,6 +156,7 @@ class CaptureAttempt:
         session = self._session = self._open_session(prepared.plan)
         until = loop_time(prepared.plan.deadline, self._services.clock)
         try:
+            await self._services.share.check(prepared.plan.directories)
             await retry_until(session.claim, on=StoreUnreachable, until=until)
         except SessionTaken as taken:
             await self._closer.refuse(RefusalReason.SESSION_EXISTS, str(taken))

@@ -25,6 +25,7 @@ from mldiagnostics_operator.captures.queue.crash_guard import CrashGuard
 from mldiagnostics_operator.captures.reporter import CaptureReporter
 from mldiagnostics_operator.captures.services import Services
 from mldiagnostics_operator.captures.stage import StopReason
+from mldiagnostics_operator.captures.volume_share import VolumeShare
 from mldiagnostics_operator.run_exchange import RunExchange
 from mldiagnostics_operator.status_writer import ObjectGone
 
@@ -80,6 +81,7 @@ class CaptureController:
             ),
             queue=queue,
             storage=storage,
+            share=VolumeShare(storage),
             exchange=exchange,
             telemetry=telemetry,
             budget=ByteBudget(policy.max_trace_bytes),

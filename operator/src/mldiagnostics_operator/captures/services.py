@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics_operator.captures.planning import Planner
     from mldiagnostics_operator.captures.queue.capture_queue import CaptureQueue
+    from mldiagnostics_operator.captures.volume_share import VolumeShare
     from mldiagnostics_operator.run_exchange import RunExchange
     from mldiagnostics_operator.storage import Storage
     from mldiagnostics_operator.telemetry import OperatorMetrics
@@ -27,6 +28,7 @@ class Services:
     planner: Planner
     queue: CaptureQueue
     storage: Storage
+    share: VolumeShare
     exchange: RunExchange
     """Receives the sessions of captures for their runs."""
     telemetry: OperatorMetrics

@@ -109,7 +109,10 @@ def automatic_capture(body: Mapping[str, Any]) -> AutomaticCapture | None:
         is_diagnosing=diagnosis.get("state") == "Pending",
         output=(status.get("captureResult") or {}).get("outputLocation") or "",
         session=status.get("sessionId") or "",
-        storage_was_full=any(each.get("reason") == Reason.STORE_FULL for each in status.get("results") or ()),
+        storage_was_full=any(
+            each.get("reason") == Reason.STORE_FULL
+            for each in (*(status.get("results") or ()), *(status.get("conditions") or ()))
+        ),
     )
 
 

@@ -197,7 +197,8 @@ class Journal:
 
     async def _is_admitted(self, namespace: str) -> bool:
         """Return whether a namespace has not used its share of the volume."""
-        admitted = self._shares.admits(namespace, await self._storage.free_bytes(self._root))
+        space = await self._storage.space(self._root)
+        admitted = self._shares.admits(namespace, space and space.free)
         if not admitted:
             self._limited(namespace)
         if self._shares.is_first_excess(namespace, admitted=admitted):
