@@ -18,6 +18,7 @@ from mldiagnostics.runs.waiting import waiting_files
 
 from mldiagnostics_cli.output import as_text, has_colour, note, show, terminal_width
 from mldiagnostics_cli.runs.opening import open_source
+from mldiagnostics_cli.sources import is_workload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -151,7 +152,8 @@ def _of_logs(reports: Sequence[tuple[GoodputReport, RunView]]) -> list[_Account]
 
 
 def _is_log(reference: str) -> bool:
-    return "/" in reference or reference.startswith(CLOUD_LOGGING) or Path(reference).exists()
+    has_path = "/" in reference and not is_workload(reference)
+    return has_path or reference.startswith(CLOUD_LOGGING) or Path(reference).exists()
 
 
 def _text(accounts: Sequence[_Account], output: str, *, to_file: bool) -> str:

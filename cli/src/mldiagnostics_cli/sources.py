@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.runs.run_record import RecordedRun
 
-__all__ = ["check_root", "find", "is_directory", "is_on_volume", "is_run_directory", "several"]
+__all__ = ["check_root", "find", "is_directory", "is_on_volume", "is_run_directory", "is_workload", "several"]
 
 _VOLUME = "volume://"
 _SHOWN = 5
@@ -93,7 +93,21 @@ def check_root(storage: str) -> None:
 
 def is_directory(run: str) -> bool:
     """Return whether a run is given by its directory."""
-    return "/" in run or (Path(run) / RUN_RECORD).is_file()
+    return ("/" in run and not is_workload(run)) or (Path(run) / RUN_RECORD).is_file()
+
+
+def is_workload(run: str) -> bool:
+    """Return whether a run is given by its workload in a cluster, as KIND/NAME.
+
+    >>> is_workload("jobset/trainer"), is_workload("runs/trainer"), is_workload("./job/trainer")
+    (True, False, False)
+    """
+    kind, _, name = run.partition("/")
+    if not kind or not name or "/" in name or Path(run).exists():
+        return False
+    from mldiagnostics_api.workloads.kinds import WORKLOADS  # noqa: PLC0415 - only for runs with a slash
+
+    return any(kind.lower() in {each.kind.lower(), each.plural} for each in WORKLOADS)
 
 
 def is_run_directory(text: str) -> bool:

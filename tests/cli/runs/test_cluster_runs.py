@@ -148,6 +148,14 @@ async def test_the_name_of_a_workload_means_the_run_that_goes_on_else_the_newest
     other = {"runId": SECOND, "workloadRef": {**workload, "kind": "JobSet"}}
     await put("other", other, phase="Active")
     assert "2 runs in namespace" in mldiag.failure("runs", "get", "nightly")
+    for run_id, name in ((ids[0], "job/nightly"), (ids[0], "Jobs/nightly"), (SECOND, "jobset/nightly")):
+        assert mldiag.lines("runs", "get", name, "-o", "name") == [run_id]
+    for command in ("runs get", "runs watch", "runs compare other", "runs delete", "goodput", "trace"):
+        assert "job/absent: no run in namespace" in mldiag.failure(*command.split(), "job/absent"), command
+    (mldiag.folder / "mldiagnostics").mkdir()
+    assert mldiag.lines("runs", "get", "job/nightly", "-o", "name") == [ids[0]], "no directory can be meant"
+    (mldiag.folder / "job/nightly").mkdir(parents=True)
+    assert "its run.json is missing" in mldiag.failure("runs", "get", "job/nightly"), "the directory is meant"
 
 
 async def test_files_come_before_the_cluster_unless_the_cluster_is_named(

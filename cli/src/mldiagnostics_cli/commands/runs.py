@@ -44,7 +44,8 @@ rank_option = click.option(
 def runs() -> None:
     """List, show, watch, compare and delete runs, of a cluster, a directory or a bucket.
 
-    RUN is the id of a run or its beginning, its name, or its directory. In a cluster it may be the name of the MLRun.
+    RUN is the id of a run or its beginning, its name, or its directory. In a cluster it may be the name of the
+    MLRun, or a workload such as jobset/trainer.
     A word that is the name of one run and begins the id of another is rejected, and both are listed.
 
     Runs are read from the cluster if -n, -A, --context or --kubeconfig is given; else from files if --storage or

@@ -20,10 +20,11 @@ from mldiagnostics_kube.client.apiserver import ClusterError, NotFound, path_to
 from typing_extensions import override
 
 from mldiagnostics_cli.cluster.connection import connect
+from mldiagnostics_cli.cluster.objects import ObjectName
 from mldiagnostics_cli.runs.cluster_files import fetched_run, fetched_session, stored_sessions
 from mldiagnostics_cli.runs.file_runs import PLOT_POINTS
 from mldiagnostics_cli.runs.source import DeletableRun, RunSource
-from mldiagnostics_cli.sources import several
+from mldiagnostics_cli.sources import is_workload, several
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator, Mapping, Sequence
@@ -49,14 +50,17 @@ async def find_run_object(cluster: Cluster, run: str, *, shortest_prefix: int = 
 
     Args:
         cluster: The cluster.
-        run: Name of the MLRun, id of the run or its beginning, or name of the run or of its workload.
+        run: Name of the MLRun, id of the run or its beginning, name of the run or of its workload, or KIND/NAME of the
+            workload.
         shortest_prefix: Characters that the beginning of an id has at least.
 
     Raises:
         ConfigurationError: No run or several runs are meant.
         ClusterError: The MLRuns cannot be read.
     """
-    if cluster.scope is not None and run:
+    if is_workload(run):
+        run = ObjectName.parse(run).text
+    elif cluster.scope is not None and run:
         try:
             return await cluster.client.get(path_to(*RUNS.gvr, namespace=cluster.scope, name=run))
         except NotFound:
@@ -212,9 +216,15 @@ def _named(body: Body, row: RunRow, *, is_current: bool) -> NamedRun:
 
     Only a current one has the name of its workload.
     """
-    names = {row.name, str((row.workload or {}).get("name") or "")} if is_current else set[str]()
+    names = {row.name, *_workload_names(row)} if is_current else set[str]()
     aliases = (body.get("status") or {}).get("aliases") or ()
     return NamedRun(row.run_id, frozenset(names.union(aliases)), _object_name(body))
+
+
+def _workload_names(row: RunRow) -> tuple[str, str]:
+    workload = row.workload or {}
+    name = str(workload.get("name") or "")
+    return name, f"{str(workload.get('kind') or '').lower()}/{name}"
 
 
 def _object_name(body: Body) -> str:

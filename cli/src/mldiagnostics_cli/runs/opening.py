@@ -11,7 +11,7 @@ from mldiagnostics.errors import ConfigurationError
 
 from mldiagnostics_cli.commands.options import DEFAULT_STORAGE
 from mldiagnostics_cli.runs.file_runs import FileRuns
-from mldiagnostics_cli.sources import is_directory, is_on_volume
+from mldiagnostics_cli.sources import is_directory, is_on_volume, is_workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ def _choose(choice: SourceChoice, runs: Sequence[str]) -> _ChosenPlace:
     """Return the root of the files, or None for the cluster."""
     if choice.cluster.are_given:
         return _ChosenPlace(None, is_implicit=False)
-    if any(map(is_on_volume, runs)):
+    if any(is_on_volume(run) or is_workload(run) for run in runs):
         return _ChosenPlace(None, is_implicit=True)
     if choice.storage is not None:
         return _ChosenPlace(choice.storage, is_implicit=False)
@@ -46,7 +46,7 @@ def open_source(choice: SourceChoice, runs: Sequence[str] = ()) -> Iterator[RunS
     """Open the source of runs that a user means.
 
     Options of the cluster come first, then --storage and MLDIAG_STORAGE, then ./mldiagnostics if it exists, then the
-    cluster of the current context. A location on the operator's volume means the cluster.
+    cluster of the current context. A location on the operator's volume and a workload, KIND/NAME, mean the cluster.
 
     Args:
         choice: Options of the command.
