@@ -13,6 +13,7 @@ import pytest
 from mldiagnostics.store import open_store
 from mldiagnostics_cli.xprof.local import has_profiles
 from support.programs.command_line import CommandLine
+from support.run_files import put_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +51,21 @@ def test_a_server_is_opened_listed_and_deleted(mldiag: CommandLine) -> None:
     assert mldiag.document("xprof", "list", "--on", "local") == []
     with pytest.raises(OSError, match="refused"):
         answer(link)
+
+
+@pytest.mark.peers
+def test_a_server_is_made_found_and_deleted_by_the_name_of_a_run(mldiag: CommandLine) -> None:
+    runs = open_store(str(mldiag.folder / "runs"))
+    put_run(runs, "4f6c", name="trainer")
+    runs.put("4f6c/plugins/profile/slow/host-0.xplane.pb", b"")
+    [made] = mldiag.document("xprof", "create", "trainer", "--storage", "runs")
+    assert made["logDirectory"] == str(mldiag.folder / "runs/4f6c")
+    variable = {"MLDIAG_STORAGE": "runs"}
+    [link] = mldiag.lines("xprof", "connect", "trainer", "--on", "local", env=variable)
+    assert answer(f"{link}data/plugin/profile/runs") == ["slow"]
+    assert "no server of XProf" in mldiag.failure("xprof", "connect", "other", "--on", "local", "--storage", "runs")
+    deleted = mldiag.lines("xprof", "delete", "trainer", "--on", "local", "--yes", env=variable)
+    assert deleted == [f"xprof {made['name']} deleted"]
 
 
 def test_a_directory_without_profiles_is_noticed(tmp_path: Path) -> None:

@@ -12,7 +12,16 @@ from mldiagnostics_cli.cluster.options import ClusterOptions
 from mldiagnostics_cli.commands.cluster_options import cluster_options
 from mldiagnostics_cli.commands.options import DEFAULT_STORAGE, STORAGE_VARIABLE
 
-__all__ = ["SourceChoice", "source_options"]
+__all__ = ["SourceChoice", "source_options", "storage_option"]
+
+storage_option = click.option(
+    "-s",
+    "--storage",
+    metavar="DIR|URL",
+    envvar=STORAGE_VARIABLE,
+    show_envvar=True,
+    help=f"Root of runs: a directory, or a URL like s3://bucket/prefix; default: ./{DEFAULT_STORAGE} if it exists.",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +43,4 @@ def source_options(command: Any) -> Any:
             raise click.UsageError("--storage and options of a cluster: both are given; give one of them", context)
         return command(*arguments, source=SourceChoice(storage=storage, cluster=cluster), **options)
 
-    with_cluster = cluster_options(all_namespaces=True)(run)
-    return click.option(
-        "-s",
-        "--storage",
-        metavar="DIR|URL",
-        envvar=STORAGE_VARIABLE,
-        show_envvar=True,
-        help=f"Root of runs: a directory, or a URL like s3://bucket/prefix; default: ./{DEFAULT_STORAGE} if it exists.",
-    )(with_cluster)
+    return storage_option(cluster_options(all_namespaces=True)(run))

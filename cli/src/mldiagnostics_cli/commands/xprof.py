@@ -8,6 +8,7 @@ import click
 
 from mldiagnostics_cli.commands.cluster_options import cluster_options
 from mldiagnostics_cli.commands.options import OutputFormat, examples, output_option, parsed
+from mldiagnostics_cli.commands.source_options import SourceChoice, storage_option
 from mldiagnostics_cli.xprof.limits import CACHE_BYTES, IDLE_S
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def xprof() -> None:
     "create",
     epilog=examples(
         "mldiag xprof create --on local profiles --open",
+        "mldiag xprof create trainer --open",
         "mldiag xprof create --on local s3://bucket/runs/4f6c --cache-size 50Gi --open",
         "mldiag xprof create gs://bucket/runs/4f6c --on kubernetes --image xprof:2.24 --service-account reader",
         "mldiag xprof create volume:///runs/4f6c --on kubernetes --image xprof:2.24 --claim mldiagnostics",
@@ -56,7 +58,7 @@ def xprof() -> None:
         "mldiag xprof create gs://bucket/runs/4f6c --on gce --zone us-east5-a",
     ),
 )
-@click.argument("log_directory", metavar="DIR|URL")
+@click.argument("reference", metavar="DIR|URL|RUN")
 @click.option("--on", type=click.Choice(PLACES), default=LOCAL, show_default=True, help="Place of the server.")
 @click.option("--name", metavar="NAME", help="Name of the server; by default after the directory.")
 @click.option("--new", "another", is_flag=True, help="Make a second server for a directory that is hosted already.")
@@ -98,11 +100,12 @@ def xprof() -> None:
 @click.option("--ingress-host", metavar="HOST", help="kubernetes: Ingress for a shared link; it has no authentication.")
 @click.option("--wait/--no-wait", default=True, help="kubernetes: wait until it answers.")
 @click.option("--dry-run", is_flag=True, help="kubernetes: only print the objects.")
+@storage_option
 @cluster_options()
 @output_option()
 def _create(
     *,
-    log_directory: str,
+    reference: str,
     on: str,
     name: str | None,
     another: bool,
@@ -120,10 +123,13 @@ def _create(
     ingress_host: str | None,
     wait: bool,
     dry_run: bool,
+    storage: str | None,
     cluster: ClusterOptions,
     output: OutputFormat,
 ) -> None:
     """Host XProf over a log directory; an existing server for the directory is shown instead of a second one.
+
+    For a run, which is found as by `mldiag runs get`, it is the directory of the run.
 
     On this machine it is a process in the background that only this machine can reach. XProf cannot read s3:// and
     az://: a session there is copied when it is opened, and the sessions that nobody has opened for longest are deleted
@@ -132,8 +138,10 @@ def _create(
     and az://, as mldiagnostics-xprof has it. On Compute Engine it is a virtual machine that
     only ssh reaches; gcloud makes it, and it costs until it is deleted. Open the last two with `mldiag xprof connect`.
     """
+    from mldiagnostics_cli.profiles.references import named_directory
     from mldiagnostics_cli.xprof.hosting import create_here, create_in_cluster
 
+    log_directory = named_directory(SourceChoice(storage=storage, cluster=cluster), reference)
     if on == LOCAL:
         create_here(
             log_directory,
@@ -197,7 +205,7 @@ def _list(*, on: str | None, cluster: ClusterOptions, output: OutputFormat) -> N
 @xprof.command(
     "connect", epilog=examples("mldiag xprof connect profiles --open", "mldiag xprof connect trainer -n ml --port 6006")
 )
-@click.argument("server", metavar="NAME|DIR|URL")
+@click.argument("server", metavar="NAME|DIR|URL|RUN")
 @where_option
 @click.option(
     "-p",
@@ -208,24 +216,32 @@ def _list(*, on: str | None, cluster: ClusterOptions, output: OutputFormat) -> N
     help="Port on this machine for a server elsewhere; by default a free one.",
 )
 @open_option
+@storage_option
 @cluster_options()
-def _connect(*, server: str, on: str | None, port: int, open_page: bool, cluster: ClusterOptions) -> None:
+def _connect(
+    *, server: str, on: str | None, port: int, open_page: bool, storage: str | None, cluster: ClusterOptions
+) -> None:
     """Print the link of a server, or open it. One on Kubernetes or Compute Engine is forwarded until Ctrl-C.
 
     One on Kubernetes that has ended is started again. If its pod is replaced, the same link goes to the new one.
     """
     from mldiagnostics_cli.xprof.hosting import ServerScope, connect_instance
 
-    connect_instance(ServerScope(on=on, cluster=cluster), server, port=port, open_page=open_page)
+    scope = ServerScope(on=on, cluster=cluster, runs=SourceChoice(storage=storage, cluster=cluster))
+    connect_instance(scope, server, port=port, open_page=open_page)
 
 
 @xprof.command("delete", epilog=examples("mldiag xprof delete profiles", "mldiag xprof delete trainer -n ml --yes"))
-@click.argument("server", nargs=-1, required=True, metavar="NAME|DIR|URL...")
+@click.argument("server", nargs=-1, required=True, metavar="NAME|DIR|URL|RUN...")
 @where_option
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for a confirmation.")
+@storage_option
 @cluster_options()
-def _delete(*, server: tuple[str, ...], on: str | None, yes: bool, cluster: ClusterOptions) -> None:
+def _delete(
+    *, server: tuple[str, ...], on: str | None, yes: bool, storage: str | None, cluster: ClusterOptions
+) -> None:
     """Delete servers; the profiles stay."""
     from mldiagnostics_cli.xprof.hosting import ServerScope, delete_instances
 
-    delete_instances(ServerScope(on=on, cluster=cluster), server, yes=yes)
+    scope = ServerScope(on=on, cluster=cluster, runs=SourceChoice(storage=storage, cluster=cluster))
+    delete_instances(scope, server, yes=yes)

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 from mldiagnostics.layout import PROFILE_DIR, RUN_RECORD
 from mldiagnostics.locations import absolute_location, local_path
 from mldiagnostics.runs import RunRow, SessionRow, sessions
 
 from mldiagnostics_cli.runs.opening import open_source
-from mldiagnostics_cli.sources import find, is_on_volume
+from mldiagnostics_cli.sources import find, is_on_volume, is_workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.commands.source_options import SourceChoice
     from mldiagnostics_cli.runs.source import RunSource
 
-__all__ = ["find_run", "find_session", "find_sessions", "log_directory", "opened"]
+__all__ = ["find_run", "find_session", "find_sessions", "log_directory", "named_directory", "opened"]
 
 _SHOWN = 5
 """Number of sessions that a message names."""
@@ -47,6 +47,25 @@ def log_directory(source: RunSource, reference: str) -> str:
     """
     meant = _meant(source, reference)
     return meant.directory if isinstance(meant, RunRow) else meant
+
+
+def named_directory(choice: SourceChoice, reference: str) -> str:
+    """Return the log directory that is given, or that of the run that is named.
+
+    Raises:
+        ConfigurationError: There is neither a directory nor a run of this name.
+    """
+    path = local_path(reference)
+    if path is None or path.exists() or ("/" in reference and not is_workload(reference)):
+        return reference
+    try:
+        with open_source(choice, [reference]) as source:
+            run = source.find(reference)
+    except MLDiagnosticsError as error:
+        raise ConfigurationError(f"{reference}: no such directory, and no run that is known here: {error}") from error
+    if not run.directory:
+        raise ConfigurationError(f"{reference}: the directory of this run is unknown; give the log directory")
+    return run.directory
 
 
 def find_sessions(source: RunSource, reference: str) -> list[SessionRow]:

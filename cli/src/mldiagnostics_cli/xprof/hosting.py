@@ -24,6 +24,7 @@ from mldiagnostics_cli.xprof.local import LOCAL, create_local, delete_local, has
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mldiagnostics_cli.commands.source_options import SourceChoice
     from mldiagnostics_cli.xprof.gce import MachineSpec
     from mldiagnostics_cli.xprof.instances import XprofInstance
     from mldiagnostics_cli.xprof.manifests import XprofSpec
@@ -50,12 +51,14 @@ class ServerScope:
         cluster: Which cluster.
         zones: Zones of Compute Engine; empty for all.
         filters: Filters of gcloud; a machine passes all of them.
+        runs: Place of runs whose servers may be meant; None if only servers are named.
     """
 
     on: str | None
     cluster: ClusterOptions = field(default_factory=ClusterOptions)
     zones: Sequence[str] = ()
     filters: Sequence[str] = ()
+    runs: SourceChoice | None = None
 
 
 def create_here(
@@ -172,7 +175,7 @@ def connect_instance(scope: ServerScope, wanted: str, *, port: int, open_page: b
 
     Args:
         scope: Its place.
-        wanted: Its name or log directory.
+        wanted: Its name, its log directory, or a run with this directory.
         port: Port on this machine for a server elsewhere; 0 for a free one.
         open_page: Whether a browser opens it.
 
@@ -180,7 +183,7 @@ def connect_instance(scope: ServerScope, wanted: str, *, port: int, open_page: b
         ConfigurationError: There is no such server, or several.
         ClusterFailure: The cluster rejects it.
     """
-    instance = _one(_instances(scope), wanted)
+    instance = _one(_instances(scope), wanted, scope.runs)
     if instance.on == LOCAL:
         show(instance.url)
         if open_page:
@@ -194,7 +197,7 @@ def delete_instances(scope: ServerScope, wanted: Sequence[str], *, yes: bool, fl
 
     Args:
         scope: Their places.
-        wanted: Their names or log directories.
+        wanted: Their names, log directories or runs.
         yes: Whether they are confirmed already.
         flag: The flag of the command that says so.
 
@@ -202,7 +205,7 @@ def delete_instances(scope: ServerScope, wanted: Sequence[str], *, yes: bool, fl
         ConfigurationError: There is no such server, or nobody can confirm. Nothing is deleted then.
     """
     known = _instances(scope)
-    chosen = {(each.on, each.namespace, each.name): each for name in wanted for each in [_one(known, name)]}
+    chosen = {(each.on, each.namespace, each.name): each for name in wanted for each in [_one(known, name, scope.runs)]}
     names = ", ".join(each.name for each in chosen.values())
     if not yes:
         if not can_confirm():
@@ -262,8 +265,18 @@ def _meant(instances: Sequence[XprofInstance], wanted: str) -> list[XprofInstanc
     return matching(instances, wanted) or matching(instances, absolute_location(wanted))
 
 
-def _one(instances: Sequence[XprofInstance], wanted: str) -> XprofInstance:
-    found = _meant(instances, wanted)
+def _of_run(instances: Sequence[XprofInstance], wanted: str, runs: SourceChoice) -> list[XprofInstance]:
+    """Return the servers of the directory of a run; none if no run is meant."""
+    from mldiagnostics_cli.profiles.references import named_directory  # noqa: PLC0415 - only for a run
+
+    try:
+        return _meant(instances, named_directory(runs, wanted))
+    except MLDiagnosticsError:
+        return []
+
+
+def _one(instances: Sequence[XprofInstance], wanted: str, runs: SourceChoice | None) -> XprofInstance:
+    found = _meant(instances, wanted) or ([] if runs is None else _of_run(instances, wanted, runs))
     if len(found) == 1:
         return found[0]
     if found:
