@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from mldiagnostics_kube.client.apiserver import path_to
+from mldiagnostics_kube.client.apiserver import NotFound, path_to
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,6 +23,22 @@ CREATE = ("xprof", "create", PLACE, "--on", "kubernetes", "--image", "xprof:2.24
 RBAC = "rbac.authorization.k8s.io"
 REVIEWS = path_to("authorization.k8s.io", "v1", "subjectaccessreviews")
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
+CONSTRAINTS: dict[str, Any] = {
+    "metadata": {"name": "securitycontextconstraints.security.openshift.io"},
+    "spec": {
+        "group": "security.openshift.io",
+        "scope": "Cluster",
+        "names": {"kind": "SecurityContextConstraints", "plural": "securitycontextconstraints"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    },
+}
 START, END = "2026-11-22T10:00:00Z", "2026-11-22T12:00:00Z"
 
 
@@ -76,6 +92,37 @@ async def test_a_server_is_made_once_listed_and_deleted(
     assert "no terminal to confirm it; pass --yes" in mldiag.failure("xprof", "delete", "trainer", *where)
     assert mldiag.lines("xprof", "delete", "trainer", "--yes", *where) == ["xprof trainer deleted"]
     assert [each["name"] for each in mldiag.document("xprof", "list", *where)] == ["trainer-2"]
+
+
+async def test_a_cluster_that_assigns_ids_as_openshift_does_gets_a_pod_without(
+    mldiag: CommandLine, admin: ApiClient, namespace: str, where: tuple[str, ...]
+) -> None:
+    async def context(name: str) -> dict[str, Any]:
+        mldiag.document(*CREATE, "--new", "--name", name, *where)
+        path = path_to("batch", "v1", "cronjobs", namespace=namespace, name=f"mldiag-xprof-{name}")
+        pod: dict[str, Any] = (await admin.get(path))["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+        return dict(pod["securityContext"])
+
+    assert (await context("fixed"))["runAsUser"] == 65532
+    definition = path_to(
+        "apiextensions.k8s.io", "v1", "customresourcedefinitions", name=CONSTRAINTS["metadata"]["name"]
+    )
+    await admin.create(path_to("apiextensions.k8s.io", "v1", "customresourcedefinitions"), CONSTRAINTS)
+    try:
+        async with asyncio.timeout(60):
+            while not await is_served(admin, "security.openshift.io"):  # noqa: ASYNC110 - by another process
+                await asyncio.sleep(0.05)
+        assert await context("assigned") == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    finally:
+        await admin.delete(definition, uid=(await admin.get(definition))["metadata"]["uid"])
+
+
+async def is_served(admin: ApiClient, group: str) -> bool:
+    try:
+        await admin.get(f"/apis/{group}")
+    except NotFound:
+        return False
+    return True
 
 
 async def test_a_server_that_has_ended_is_started_again(

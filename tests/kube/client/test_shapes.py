@@ -70,6 +70,10 @@ def test_the_field_that_is_wrong_is_named(document: Any, problem: str) -> None:
     assert problem_of(document, shape_of("/api/v1/namespaces/ml/pods/a")) == problem
 
 
+def test_a_group_of_the_api_has_a_name() -> None:
+    assert problem_of({"groups": [{}]}, shape_of("/apis")) == "groups[0].name is missing"
+
+
 def test_null_means_the_same_as_nothing() -> None:
     document = valid_document("GET", "/api/v1/namespaces/ml/pods/a") | {"status": None}
     assert problem_of(document, shape_of("/api/v1/namespaces/ml/pods/a")) is None
@@ -92,6 +96,10 @@ async def test_objects_of_a_real_server_pass(cluster: ApiClient, namespace: str)
             group = "discovery.k8s.io" if plural == "endpointslices" else "coordination.k8s.io"
             assert await client.items(path_to(group, "v1", plural), dict)
         assert (await client.get("/version"))["gitVersion"]
+        assert "batch" in {each["name"] for each in (await client.get("/apis"))["groups"]}
+        assert (await client.get("/apis/batch"))["versions"]
+        for path, plural in (("/apis/batch/v1", "jobs"), ("/api/v1", "pods")):
+            assert plural in {each["name"] for each in (await client.get(path))["resources"]}
         assert (await client.get(f"/openapi/v3/apis/{RUNS.group}/{RUNS.version}"))["components"]
     finally:
         await client.aclose()

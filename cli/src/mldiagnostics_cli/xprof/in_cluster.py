@@ -18,6 +18,7 @@ from mldiagnostics_cli.sources import is_on_volume
 from mldiagnostics_cli.xprof.instances import ENDED, RUNNING, STARTING, free_name, nearest
 from mldiagnostics_cli.xprof.kubernetes import (
     READY_LIMIT_S,
+    assigns_ids,
     create_on_kubernetes,
     delete_on_kubernetes,
     list_on_kubernetes,
@@ -59,8 +60,9 @@ async def host_in_cluster(options: ClusterOptions, spec: XprofSpec, *, another: 
                 await start_on_kubernetes(cluster, instance)
                 instance = replace(instance, state=STARTING)
             return await _waited(cluster, instance) if wait else instance
-        named = replace(spec, name=spec.name or free_name(spec.log_directory, [each.name for each in known]))
-        instance = await create_on_kubernetes(cluster, named)
+        name = spec.name or free_name(spec.log_directory, [each.name for each in known])
+        has_own_ids = not await assigns_ids(cluster)
+        instance = await create_on_kubernetes(cluster, replace(spec, name=name, has_own_ids=has_own_ids))
         return await _waited(cluster, instance) if wait else instance
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KUBERNETES",
+    "assigns_ids",
     "create_on_kubernetes",
     "delete_on_kubernetes",
     "list_on_kubernetes",
@@ -40,6 +41,8 @@ __all__ = [
 ]
 
 KUBERNETES = "kubernetes"
+_OPENSHIFT = "security.openshift.io"
+"""API group of the SecurityContextConstraints."""
 READY_LIMIT_S = 300.0
 """A node may have to be added, and the image pulled."""
 _POLL_S = 1.0
@@ -51,6 +54,15 @@ _COLLECTIONS = {
     "NetworkPolicy": ("networking.k8s.io", "v1", "networkpolicies"),
     "Ingress": ("networking.k8s.io", "v1", "ingresses"),
 }
+
+
+async def assigns_ids(cluster: Cluster) -> bool:
+    """Return whether the cluster chooses the user ids of pods, as OpenShift does."""
+    try:
+        await cluster.client.get(f"/apis/{_OPENSHIFT}")
+    except NotFound:
+        return False
+    return True
 
 
 async def create_on_kubernetes(cluster: Cluster, spec: XprofSpec) -> XprofInstance:

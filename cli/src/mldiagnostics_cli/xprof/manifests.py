@@ -38,6 +38,8 @@ PORT = 8791
 USER = 65532
 """The user of the operator's image, so that files of its claim can be read."""
 
+_OWN_IDS = {"runAsUser": USER, "runAsGroup": USER, "fsGroup": USER, "fsGroupChangePolicy": "OnRootMismatch"}
+
 LABELS = {
     "app.kubernetes.io/name": "mldiag-xprof",
     "app.kubernetes.io/part-of": "mldiagnostics",
@@ -90,6 +92,7 @@ class XprofSpec:
         resources: Requests of the pod.
         host: Host of an Ingress; None without one.
         idle_s: It ends after so many seconds without readers; 0 for never.
+        has_own_ids: Whether the pod has fixed user and group ids; OpenShift assigns them and rejects others.
     """
 
     name: str
@@ -102,6 +105,7 @@ class XprofSpec:
     resources: dict[str, str]
     host: str | None = None
     idle_s: float = IDLE_S
+    has_own_ids: bool = True
 
 
 def resources_of(machine_type: str | None, memory: str | None) -> dict[str, str]:
@@ -247,10 +251,7 @@ def _pod(spec: XprofSpec) -> dict[str, Any]:
         "automountServiceAccountToken": False,
         "securityContext": {
             "runAsNonRoot": True,
-            "runAsUser": USER,
-            "runAsGroup": USER,
-            "fsGroup": USER,
-            "fsGroupChangePolicy": "OnRootMismatch",
+            **(_OWN_IDS if spec.has_own_ids else {}),
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "containers": [container],

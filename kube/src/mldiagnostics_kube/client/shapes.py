@@ -134,6 +134,8 @@ STATUS: Final = {"status": str, "message": str, "details": {"causes": [{"reason"
 """`metav1.Status`, the answer to a failed request and the end of a program in a container."""
 _SCHEMA: Final[Json] = {"x-kubernetes-group-version-kind": [{"kind!": str}]}
 _SCHEMA["properties"] = {"*": _SCHEMA}
+_DISCOVERY: Final[Json] = {"groups": [{"name!": str}], "resources": [{"name!": str}]}
+"""Groups of the API, or the resources of one."""
 _BY_PATH: Final[Json] = {"/openapi/": {"components!": {"schemas!": {"*": _SCHEMA}}}, "/version": {"gitVersion": str}}
 
 
@@ -141,13 +143,15 @@ def shape_of(path: str, *, metadata_only: bool = False) -> Shape:
     """Return the shape of an object at a URL path, or of the items of a list there.
 
     Args:
-        path: URL path, as `apiserver.path_to` builds it.
+        path: URL path, as `apiserver.path_to` builds it, or of a group or version of the API.
         metadata_only: Whether only the metadata is requested.
     """
     for prefix, shape in _BY_PATH.items():
         if path.startswith(prefix):
             return shape
     parts = path.strip("/").split("/")[2 if path.startswith("/api/") else 3 :]
+    if not parts:
+        return _DISCOVERY
     resource = parts[2] if parts[0] == "namespaces" and len(parts) > 2 else parts[0]
     whole: Json = _BY_RESOURCE.get(resource) or _DEFAULT
     return {"metadata!": whole.get("metadata!", _METADATA)} if metadata_only else whole
