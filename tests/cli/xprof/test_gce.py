@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -40,13 +41,14 @@ def test_a_machine_is_made_once_opened_and_deleted(mldiag: CommandLine) -> None:
     assert mldiag.document("xprof", "list", "--on", "gce") == [made]
     [title, row] = mldiag.lines("xprof", "list", "--on", "gce", "-o", "wide")
     assert dict(zip(title.split(), row.split(), strict=True))["ZONE"] == "us-east5-a"
-    assert open_page(mldiag, "xprof", "connect", made["name"], "--on", "gce") == PAGE
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        assert open_page(mldiag, "xprof", "connect", made["name"], "--on", "gce", ended_by=number) == PAGE
     assert "no terminal to confirm it" in mldiag.failure("xprof", "delete", PLACE, "--on", "gce")
     deleted = mldiag.lines("xprof", "delete", PLACE, "--on", "gce", "--yes")
     assert deleted == ["xprof xprof-4f6c-a deleted"]
     assert mldiag.document("xprof", "list", "--on", "gce") == []
 
-    create, ssh, delete = (call for call in calls(mldiag.folder) if "list" not in call)
+    create, ssh, _, _, delete = (call for call in calls(mldiag.folder) if "list" not in call)
     script = next(each for each in create if each.startswith("--metadata-from-file=startup-script="))
     assert create == [
         *("compute", "instances", "create", "xprof-4f6c-a", "--zone=us-east5-a", "--machine-type=c4-highmem-8"),
@@ -60,6 +62,11 @@ def test_a_machine_is_made_once_opened_and_deleted(mldiag: CommandLine) -> None:
     listing = ["compute", "instances", "list", "--filter=labels.mldiag-xprof=true", "--format=json"]
     assert listing in calls(mldiag.folder)
     subprocess.run(["bash", "-n", mldiag.folder / "startup.sh"], check=True)
+
+
+def test_a_gcloud_that_names_no_new_machine_is_an_error(mldiag: CommandLine) -> None:
+    (mldiag.folder / "gcloud").write_text("#!/bin/sh\necho '[]'\n")
+    assert mldiag.failure(*CREATE).startswith("xprof-4f6c-a: gcloud names no new machine; see `mldiag xprof list")
 
 
 def test_failures_of_gcloud_are_one_message(mldiag: CommandLine) -> None:

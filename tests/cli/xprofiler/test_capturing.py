@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support.records import DEADLINE_S, eventually
 from support.servers.profiler_process import profiler_process
 
 if TYPE_CHECKING:
@@ -73,6 +77,40 @@ def test_a_plain_vm_and_a_missing_one(mldiag: CommandLine, gcloud: dict[str, str
     assert call[:4] == ["compute", "ssh", "vm", "--zone=z"]
     gone = mldiag.failure("capture", "--gce-vm", "gone", "--zone", "z", env=gcloud)
     assert gone.startswith("gone: no tunnel: (gcloud.compute.ssh) Could not fetch resource; check the name")
+
+
+def test_a_machine_without_a_tunnel_fails_and_the_others_are_captured(
+    mldiag: CommandLine, gcloud: dict[str, str]
+) -> None:
+    with profiler_process() as server:
+        options = ["--zone", "z", "-d", "10ms", "-p", str(server.port), "-o", "json"]
+        ended = mldiag.run("capture", "--gce-vm", "vm", "--gce-vm", "gone", *options, env=gcloud)
+    assert ended.code == 2, ended.err
+    assert "gone: no tunnel: (gcloud.compute.ssh) Could not fetch resource; check the name" in ended.err
+    states = {target["host"]: target["state"] for target in json.loads(ended.out)["targets"]}
+    assert states == {"vm": "Captured", "gone": "Failed"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_tunnels_too(mldiag: CommandLine, gcloud: dict[str, str], number: signal.Signals) -> None:
+    with profiler_process() as server:
+        options = ["--zone", "z", "-d", "60s", "-p", str(server.port)]
+        command = [mldiag.script, "capture", "--gce-vm", "vm", *options]
+        with subprocess.Popen(
+            command, cwd=mldiag.folder, env=mldiag.environment(gcloud), stderr=subprocess.PIPE, text=True
+        ) as capture:
+            server.wait_until_recording(capture)
+            [tunnel] = [int(line.split()[0]) for line in tunnels_of(capture.pid) if "ssh" in line]
+            capture.send_signal(number)
+            capture.communicate(timeout=DEADLINE_S)
+        assert capture.returncode == -number
+        eventually(lambda: not Path(f"/proc/{tunnel}").exists(), "gcloud has ended")
+
+
+def tunnels_of(pid: int) -> list[str]:
+    """Return the process ids and command lines of the children of a process."""
+    children = [each for file in Path(f"/proc/{pid}/task").glob("*/children") for each in file.read_text().split()]
+    return [f"{child} {Path(f'/proc/{child}/cmdline').read_bytes().decode()}" for child in children]
 
 
 def test_a_dry_run_shows_the_machines_and_opens_no_tunnel(mldiag: CommandLine, gcloud: dict[str, str]) -> None:

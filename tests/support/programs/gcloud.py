@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 import threading
+import urllib.error
 import urllib.request
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
+import pytest
 from typing_extensions import override
 
 if TYPE_CHECKING:
@@ -89,8 +91,11 @@ def recorded_gcloud(folder: Path) -> Iterator[dict[str, str]]:
         server.server_close()
 
 
-def open_page(command: CommandLine, *arguments: str) -> bytes:
-    """Return the page of the link that a command prints first; Ctrl-C ends the command."""
+def open_page(command: CommandLine, *arguments: str, ended_by: signal.Signals = signal.SIGINT) -> bytes:
+    """Return the page of the link that a command prints first.
+
+    The signal ends the command, Ctrl-C by default, and the tunnel with it.
+    """
     with subprocess.Popen(
         [command.script, *arguments],
         stdout=subprocess.PIPE,
@@ -100,11 +105,14 @@ def open_page(command: CommandLine, *arguments: str) -> bytes:
     ) as connection:
         try:
             assert connection.stdout
-            with urllib.request.urlopen(connection.stdout.readline().strip(), timeout=60) as response:
+            link = connection.stdout.readline().strip()
+            with urllib.request.urlopen(link, timeout=60) as response:
                 page: bytes = response.read()
         finally:
-            connection.send_signal(signal.SIGINT)
-        assert connection.wait(60) == 130
+            connection.send_signal(ended_by)
+        assert connection.wait(60) == (130 if ended_by is signal.SIGINT else -ended_by)
+    with pytest.raises(urllib.error.URLError, match="refused"):
+        urllib.request.urlopen(link, timeout=60)
     return page
 
 

@@ -30,11 +30,11 @@ async def capture_vms(
 ) -> CaptureEnd:
     """Capture virtual machines, with all workers of TPU slices; print outcomes.
 
-    A dry run opens no tunnel.
+    A dry run opens no tunnel. A machine without a tunnel fails, and the others are captured.
 
     Raises:
         ConfigurationError: gcloud is not installed, or does not know a TPU VM.
-        MLDiagnosticsError: A tunnel does not open.
+        MLDiagnosticsError: No tunnel opens.
     """
     machines = [VirtualMachine(name, zone) for name in names]
     if is_tpu:

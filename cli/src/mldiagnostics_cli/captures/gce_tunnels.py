@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import socket
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 
+from mldiagnostics_cli.output import note
+
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Iterator, Sequence
 
 __all__ = ["VirtualMachine", "gcloud_problem", "tunnels", "workers_of"]
 
@@ -69,28 +73,60 @@ async def tunnels(
 ) -> AsyncIterator[list[str]]:
     """Open a tunnel to each machine while the block runs.
 
+    Problems of some machines are noted. SIGTERM and SIGHUP end the tunnels too.
+
     Args:
         machines: The machines.
         port: Port of their servers.
         local_ports: Ports of this machine; by default free ones.
 
     Yields:
-        The local addresses, in the order of the machines.
+        The local addresses, in the order of the machines; nothing listens at those without a tunnel.
 
     Raises:
         ConfigurationError: gcloud is not installed.
-        MLDiagnosticsError: A tunnel does not open; the message has the words of gcloud.
+        MLDiagnosticsError: No tunnel opens; the message has the words of gcloud.
     """
     ports = _free_ports(len(machines)) if local_ports is None else local_ports
     processes: list[asyncio.subprocess.Process] = []
+    with _ended_by_signals():
+        try:
+            for machine, local_port in zip(machines, ports, strict=True):
+                processes.append(await _start(machine.tunnel(local_port, port), stdout=asyncio.subprocess.DEVNULL))
+            opening = zip(machines, processes, ports, strict=True)
+            problems = await asyncio.gather(*(_problem_of(*each) for each in opening))
+            if all(problems):
+                raise MLDiagnosticsError(problems[0])
+            for problem in filter(None, problems):
+                note(problem)
+            yield [f"{LOCALHOST}:{local_port}" for local_port in ports]
+        finally:
+            await asyncio.gather(*map(_stop, processes))
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Cancel the task on SIGTERM and SIGHUP.
+
+    After the block the signal ends the process. One that is ignored, as after `nohup`, or handled otherwise stays so.
+    """
+    loop, task, received = asyncio.get_running_loop(), asyncio.current_task(), list[int]()
+
+    def end(number: int) -> None:
+        received.append(number)
+        if task is not None:
+            task.cancel()
+
+    numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
+    for number in numbers:
+        loop.add_signal_handler(number, end, number)
     try:
-        for machine, local_port in zip(machines, ports, strict=True):
-            processes.append(await _start(machine.tunnel(local_port, port), stdout=asyncio.subprocess.DEVNULL))
-        opening = zip(machines, processes, ports, strict=True)
-        await asyncio.gather(*(_opened(machine, process, local) for machine, process, local in opening))
-        yield [f"{LOCALHOST}:{local_port}" for local_port in ports]
+        yield
     finally:
-        await asyncio.gather(*map(_stop, processes))
+        for number in numbers:
+            loop.remove_signal_handler(number)
+        if received:
+            os.kill(os.getpid(), received[0])
 
 
 async def _start(command: Sequence[str], *, stdout: int) -> asyncio.subprocess.Process:
@@ -106,20 +142,23 @@ async def _start(command: Sequence[str], *, stdout: int) -> asyncio.subprocess.P
         raise ConfigurationError("gcloud: not installed here; install the Google Cloud CLI") from error
 
 
-async def _opened(machine: VirtualMachine, process: asyncio.subprocess.Process, local_port: int) -> None:
-    """Wait until the local port accepts connections."""
+async def _problem_of(machine: VirtualMachine, process: asyncio.subprocess.Process, local_port: int) -> str:
+    """Wait until the local port accepts connections.
+
+    Return the reason if it does not, else an empty text.
+    """
     deadline = asyncio.get_running_loop().time() + CONNECT_S
     while asyncio.get_running_loop().time() < deadline:
         if process.returncode is not None:
             errors = await process.stderr.read() if process.stderr else b""
             problem = gcloud_problem(errors.decode(errors="replace"))
-            raise MLDiagnosticsError(f"{machine.name}: no tunnel: {problem}; check the name, the zone and your rights")
+            return f"{machine.name}: no tunnel: {problem}; check the name, the zone and your rights"
         with suppress(OSError):
             _, writer = await asyncio.open_connection(LOCALHOST, local_port)
             writer.close()
-            return
+            return ""
         await asyncio.sleep(_POLL_S)
-    raise MLDiagnosticsError(f"{machine.name}: no tunnel in {CONNECT_S:g} s; check that `gcloud compute ssh` works")
+    return f"{machine.name}: no tunnel in {CONNECT_S:g} s; check that `gcloud compute ssh` works"
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:

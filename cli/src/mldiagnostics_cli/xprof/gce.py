@@ -105,14 +105,16 @@ def host_on_gce(spec: MachineSpec, *, another: bool) -> XprofInstance:
         script.write(STARTUP)
         script.flush()
         try:
-            [made] = _gcloud(replace(spec, name=name).creation(script.name), name)
+            made = _gcloud(replace(spec, name=name).creation(script.name), name)
         except KeyboardInterrupt:
             note(f"mldiag: {name}: may have been created; `mldiag xprof list --on gce` shows it.")
             raise
+    if not made:
+        raise MLDiagnosticsError(f"{name}: gcloud names no new machine; see `mldiag xprof list --on gce`")
     note(
         f"{name}: installs XProf at its first start, which takes a few minutes; its machine costs until it is deleted."
     )
-    return _instance(made)
+    return _instance(made[0])
 
 
 def list_on_gce(zones: Sequence[str] = (), filters: Sequence[str] = ()) -> list[XprofInstance]:
