@@ -46,9 +46,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Let tests interrupt their programs: one that is started in the background inherits that SIGINT is ignored.
+    # Let tests interrupt their programs: those started in the background or by nohup inherit that signals are ignored.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)  # this process still ignores it
     config.stash[WORLD] = World()
     config.pluginmanager.register(FailuresAtOnce(config))
 

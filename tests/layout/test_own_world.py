@@ -55,8 +55,10 @@ FOLDERS = {
     "PIP_CONFIG_FILE": ".config/pip/pip.conf",
 }
 PROGRAM = """
-import json, os, pathlib, tempfile, time
-print(json.dumps([dict(os.environ), str(pathlib.Path.home()), tempfile.gettempdir(), time.tzname[0], os.umask(0)]))
+import json, os, pathlib, signal, tempfile, time
+ignored = [each.name for each in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_IGN]
+home, temporary = str(pathlib.Path.home()), tempfile.gettempdir()
+print(json.dumps([dict(os.environ), home, temporary, time.tzname[0], os.umask(0), ignored]))
 """
 THIS = "tests/layout/test_own_world.py::test_a_test_and_its_programs_have_a_world_of_their_own"
 LOOK_AROUND = ["tests/sdk/test_upload.py", "tests/sdk/test_cloud.py"]
@@ -65,7 +67,7 @@ LOOK_AROUND = ["tests/sdk/test_upload.py", "tests/sdk/test_cloud.py"]
 
 def test_a_test_and_its_programs_have_a_world_of_their_own() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
-    variables, home, temporary, zone, umask = json.loads(done.stdout)
+    variables, home, temporary, zone, umask, ignored = json.loads(done.stdout)
     assert not variables.items() & VARIABLES.items()
     assert not variables.keys() & FOLDERS.keys()
     assert (variables["LC_ALL"], zone, umask) == (OWN["LC_ALL"], time.tzname[0], 0o022)
@@ -73,6 +75,7 @@ def test_a_test_and_its_programs_have_a_world_of_their_own() -> None:
     assert Path(home).parent == Path(temporary).parent
     assert home != variables.get(f"{ambient.PREFIX}HOME")
     assert not list(Path(home).iterdir())
+    assert ignored == []
     (Path(home) / "written").mkdir()
 
 
@@ -91,7 +94,7 @@ def run_tests(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     kept = {name: os.environ[name] for name in ("PATH", "MLDIAG_CACHE")}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     return subprocess.run(
-        ["sh", "-c", 'umask 077; exec "$@"', "sh", *command, *arguments],
+        ["sh", "-c", 'umask 077; trap "" INT HUP; exec "$@"', "sh", *command, *arguments],
         cwd=ROOT,
         env={"HOME": str(home), **VARIABLES, **folders, **kept},
         capture_output=True,

@@ -195,7 +195,11 @@ class Storage:
         return LogDirectory(location, lambda: self._stores.open(location), self._pools[location.medium])
 
     async def space(self, location: Location) -> Space | None:
-        """Return the size of a storage; None if it has no limit or is not there."""
+        """Return the size of a storage; None if it has no limit or is not there.
+
+        Raises:
+            StoreError: The size cannot be read.
+        """
         if location.medium is not Medium.VOLUME:
             return None
         pool = self._pools[location.medium]
@@ -203,6 +207,8 @@ class Storage:
             usage = await asyncio.get_running_loop().run_in_executor(pool, shutil.disk_usage, self._volume_root)
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise StoreError(f"{location}: the size of the volume cannot be read: {error.strerror}") from error
         return Space(usage.total, usage.free)
 
     def close(self) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import threading
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -260,6 +261,20 @@ async def test_a_store_that_hangs_fails_the_capture_at_its_deadline(
         await ml.pod("a", server.port)
         await ml.capture(podName="a", durationMilliseconds=10, deadlineSeconds=1, storageLocation="gs://hangs/x")
         status = await ml.finished()
+    assert verdict(status) == ("Failed", "StoreUnreachable")
+    assert server.requests == []
+
+
+async def test_a_volume_that_hangs_fails_the_capture_at_its_deadline(
+    ml: Namespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = threading.Event()
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: answers.wait(DEADLINE_S))
+    async with FakeProfiler().serving(ml.ip) as server:
+        await ml.pod("a", server.port)
+        await ml.capture(podName="a", durationMilliseconds=10, deadlineSeconds=1, storageLocation="volume:///hangs")
+        status = await ml.finished()
+    answers.set()
     assert verdict(status) == ("Failed", "StoreUnreachable")
     assert server.requests == []
 

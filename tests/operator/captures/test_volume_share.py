@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.errors import StoreFull
+from mldiagnostics.errors import StoreError, StoreFull
 from mldiagnostics_api.captures.location import Location
 from mldiagnostics_operator.captures import volume_share
 from mldiagnostics_operator.captures.volume_share import VolumeShare, is_used_up
@@ -87,4 +88,25 @@ async def test_a_count_that_takes_too_long_holds_no_capture_and_serves_the_next(
         await share.check([GREEDY])
     with pytest.raises(StoreFull):
         await share.check([GREEDY])
+    storage.close()
+
+
+async def test_files_that_cannot_be_counted_fail_the_check_and_are_counted_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(VOLUME, VOLUME - 10, 10))
+    (tmp_path / "honest").symlink_to("elsewhere")
+    storage = Storage(tmp_path)
+    share = VolumeShare(storage)
+    with pytest.raises(StoreError, match="link"):
+        await share.check([HONEST])
+    (tmp_path / "honest").unlink()
+    await share.check([HONEST])
+
+    def stale(_: object) -> Usage:
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    monkeypatch.setattr(shutil, "disk_usage", stale)
+    with pytest.raises(StoreError, match="the size of the volume cannot be read: Stale file handle"):
+        await share.check([HONEST])
     storage.close()

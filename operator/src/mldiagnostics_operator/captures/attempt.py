@@ -156,8 +156,7 @@ class CaptureAttempt:
         session = self._session = self._open_session(prepared.plan)
         until = loop_time(prepared.plan.deadline, self._services.clock)
         try:
-            await self._services.share.check(prepared.plan.directories)
-            await retry_until(session.claim, on=StoreUnreachable, until=until)
+            await retry_until(partial(self._claim, session, prepared.plan), on=StoreUnreachable, until=until)
         except SessionTaken as taken:
             await self._closer.refuse(RefusalReason.SESSION_EXISTS, str(taken))
             return
@@ -178,6 +177,10 @@ class CaptureAttempt:
         self._note_session(plan, Phase.RUNNING)
         await self._record(engine_run, plan)
         await self._finish(plan, session, engine_run.outcomes)
+
+    async def _claim(self, session: Session, plan: CapturePlan) -> None:
+        await self._services.share.check(plan.directories)
+        await session.claim()
 
     async def _finish(self, plan: CapturePlan, session: Session | None, outcomes: Sequence[TargetOutcome]) -> None:
         verdict = self._closer.judge(plan, outcomes)

@@ -73,9 +73,10 @@ class VolumeShare:
         """Return the bytes as of the last minute; 0 if counting takes too long."""
         now = asyncio.get_running_loop().time()
         count = self._counts.get(name)
-        if count is None or (count.bytes.done() and now > count.begun + COUNT_AGE_S):
-            bytes_below = asyncio.ensure_future(self._storage.directory(directory).size())
-            count = self._counts[name] = _Count(now, bytes_below)
+        if count is None or count.is_outdated(now):
+            task = asyncio.ensure_future(self._storage.directory(directory).size())
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may wait for it
+            count = self._counts[name] = _Count(now, task)
         try:
             async with asyncio.timeout(COUNT_TIMEOUT_S):
                 return await asyncio.shield(count.bytes)
@@ -87,3 +88,7 @@ class VolumeShare:
 class _Count:
     begun: float
     bytes: asyncio.Future[int]
+
+    def is_outdated(self, now: float) -> bool:
+        """Return whether it has failed, or is older than a minute."""
+        return self.bytes.done() and (self.bytes.exception() is not None or now > self.begun + COUNT_AGE_S)

@@ -55,7 +55,7 @@ def software(framework: str) -> dict[str, str]:
         "python_version": sys.version.partition(" ")[0],
         "command": Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python",
     }
-    if arguments := command_arguments(sys.argv[1:]):
+    if arguments := command_arguments([str(each) for each in sys.argv[1:]]):
         description["arguments"] = arguments
     description |= {f"{name}_version": installed[name] for name in _PACKAGES if name in installed}
     if revision := _revision():

@@ -146,7 +146,7 @@ class Drain:
         size = 0
         for taken in range(1, count + 1):
             entry = self._buffer.entries.popleft()
-            if isinstance(entry, FlushToken | ReadyRecords):
+            if not isinstance(entry, tuple):
                 self._hand_over(records, size)
                 self._pass_on(entry)
                 return taken
