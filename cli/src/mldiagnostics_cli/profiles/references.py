@@ -62,7 +62,9 @@ def named_directory(choice: SourceChoice, reference: str) -> str:
         with open_source(choice, [reference]) as source:
             run = source.find(reference)
     except MLDiagnosticsError as error:
-        raise ConfigurationError(f"{reference}: no such directory, and no run that is known here: {error}") from error
+        raise ConfigurationError(
+            f"{reference}: no such directory; give the log directory, or a run ({error})"
+        ) from error
     if not run.directory:
         raise ConfigurationError(f"{reference}: the directory of this run is unknown; give the log directory")
     return run.directory
