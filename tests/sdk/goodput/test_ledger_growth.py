@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,10 @@ SMALL = 150
 
 
 def lines_run(action: Callable[[], object]) -> int:
-    """Return the number of lines of Python that an action runs."""
+    """Return the number of lines of Python that an action runs.
+
+    Objects that other tests left may have finalizers of many lines: none is collected meanwhile.
+    """
     count = 0
 
     def trace(*_: Any) -> Any:
@@ -27,11 +31,14 @@ def lines_run(action: Callable[[], object]) -> int:
         return trace
 
     before = sys.gettrace()
+    gc.collect()
+    gc.disable()
     sys.settrace(trace)
     try:
         action()
     finally:
         sys.settrace(before)
+        gc.enable()
     return count
 
 
