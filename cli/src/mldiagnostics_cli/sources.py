@@ -105,9 +105,9 @@ def is_workload(run: str) -> bool:
     kind, _, name = run.partition("/")
     if not kind or not name or "/" in name or Path(run).exists():
         return False
-    from mldiagnostics_api.workloads.kinds import WORKLOADS  # noqa: PLC0415 - only for runs with a slash
+    from mldiagnostics_api.workloads.kinds import workload_named  # noqa: PLC0415 - only for runs with a slash
 
-    return any(kind.lower() in {each.kind.lower(), each.plural} for each in WORKLOADS)
+    return workload_named(kind) is not None
 
 
 def is_run_directory(text: str) -> bool:

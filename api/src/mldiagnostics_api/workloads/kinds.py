@@ -333,6 +333,12 @@ SELECTABLE_KINDS: Final = tuple(w.kind for w in WORKLOADS if not w.groups and w.
 """Kinds that `target.workloadRef` may name."""
 
 
+def workload_named(word: str) -> WorkloadKind | None:
+    """Return the kind that a user names as kubectl takes it: singular or plural."""
+    name = word.lower()
+    return next((each for each in WORKLOADS if name in (each.kind.lower(), each.plural)), None)
+
+
 def workload_of(kind: str, api_version: str | None = None) -> WorkloadKind | None:
     """Return the table entry of a kind; only the group of `api_version` is compared."""
     if api_version is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.injection import OwnersUnknown
-from mldiagnostics_api.workloads.kinds import LONE_POD, WORKLOADS, WorkloadKind, workload_of
+from mldiagnostics_api.workloads.kinds import LONE_POD, WORKLOADS, WorkloadKind, workload_named, workload_of
 from mldiagnostics_api.workloads.owners import ObjectReference, missing_owners, owner_chain
 from mldiagnostics_kube.client.apiserver import ClusterError, NotFound, path_to
 
@@ -44,9 +44,8 @@ class ObjectName:
         kind = before.lower()
         if not slash or kind in _POD_ALIASES:
             return cls(LONE_POD, name if slash else text)
-        for workload in WORKLOADS:
-            if kind in (workload.kind.lower(), workload.plural):
-                return cls(workload, name)
+        if workload := workload_named(kind):
+            return cls(workload, name)
         known = ", ".join(workload.kind.lower() for workload in WORKLOADS)
         raise ConfigurationError(f"{text}: '{before}' is not a kind of workload; name a pod, or use one of {known}")
 

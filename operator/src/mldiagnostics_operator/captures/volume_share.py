@@ -33,7 +33,11 @@ def is_used_up(used: int, *, free: int, total: int) -> bool:
         free: Free bytes of the volume.
         total: All bytes of the volume.
     """
-    return RESERVE * free < total and used > free
+    return _is_shared(free, total) and used > free
+
+
+def _is_shared(free: int, total: int) -> bool:
+    return RESERVE * free < total
 
 
 class VolumeShare:
@@ -60,7 +64,7 @@ class VolumeShare:
     async def _check(self, name: str) -> None:
         directory = Location.parse(f"volume:///{name}")
         space = await self._storage.space(directory)
-        if space is None or RESERVE * space.free >= space.total:
+        if space is None or not _is_shared(space.free, space.total):
             return
         used = await self._used(name, directory)
         if is_used_up(used, free=space.free, total=space.total):
