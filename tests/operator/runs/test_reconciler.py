@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.v1alpha1 import RunSession
+from mldiagnostics_api.workloads.kinds import workload_of
 from mldiagnostics_kube.client.apiserver import path_to
 from mldiagnostics_operator.runs import reconciler
 from mldiagnostics_operator.runs.keys import ObjectKey
@@ -17,6 +19,7 @@ from support.cluster.operating import DEADLINE_S
 from support.cluster.run_world import World
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from mldiagnostics_kube.client.api_client import ApiClient
@@ -59,6 +62,22 @@ async def work(idle: World, *, keys: int) -> None:
                 idle.controller.reconciler.queue.done(key)
 
 
+@asynccontextmanager
+async def watching(idle: World) -> AsyncIterator[None]:
+    """Run the watches of the controller, once their first lists are there."""
+    watches = idle.controller.reconciler.watches
+    tasks = [asyncio.create_task(watches.runs.run()), asyncio.create_task(watches.run())]
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            await watches.runs.until_installed()
+            await watches.workloads.until_settled()
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
 async def test_a_change_of_phase_overtakes_other_changes(idle: World) -> None:
     for number in range(3):
         await make(idle, f"run-{number}", phase="Pending", reason="Created")
@@ -95,3 +114,28 @@ async def test_a_status_that_another_process_changed_is_decided_again(idle: Worl
     await work(idle, keys=1)
     [(_, status)] = await statuses(idle)
     assert status["reason"] == "NotReported"
+
+
+@pytest.mark.parametrize("opted_in_late", [True, False])
+async def test_a_workload_that_changes_while_its_key_waits_is_decided_as_it_is_then(
+    idle: World, *, opted_in_late: bool
+) -> None:
+    kind = workload_of("Job", "batch/v1")
+    assert kind is not None
+    labels = [{"managed-mldiagnostics-gke": value} for value in ("false", "true")]
+    before, after = labels if opted_in_late else labels[::-1]
+    path = path_to("batch", "v1", "jobs", namespace=idle.ml.name)
+    workloads = idle.controller.reconciler.watches.workloads
+    async with watching(idle):
+        template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+        await idle.ml.cluster.create(
+            path, {"metadata": {"name": "trainer", "labels": before}, "spec": {"template": template}}
+        )
+        for labels_of_job in (before, after):
+            await idle.ml.cluster.patch(f"{path}/trainer", {"metadata": {"labels": labels_of_job}})
+            async with asyncio.timeout(DEADLINE_S):
+                while not (job := workloads.find(kind, idle.ml.name, "trainer")) or job.labels != labels_of_job:  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+        await work(idle, keys=1)
+    runs = await idle.ml.cluster.items(path_to(*RUNS.gvr, namespace=idle.ml.name), dict)
+    assert [run["spec"]["workloadRef"]["name"] for run in runs] == (["trainer"] if opted_in_late else [])

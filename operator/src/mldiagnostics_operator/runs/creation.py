@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from datetime import timedelta
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics_api.names import FINISHED_RUN_PHASES, RUN_LABEL
@@ -49,11 +50,20 @@ class RunCreation:
         self._identities = identities
         self._reports = reports
         self._accepting = True
+        self._listed_s = inf
+        """When the watches of workloads had listed."""
         self._quota = ReportedRunQuota()
 
     def stop(self) -> None:
         """Create no run any more."""
         self._accepting = False
+
+    def note_listed(self) -> None:
+        """Note that the watches of workloads have listed.
+
+        Before, no reported run is known to lack a workload.
+        """
+        self._listed_s = self._services.clock().timestamp()
 
     async def of_workload(self, observed: ObservedWorkload) -> Run | None:
         """Return the run of a workload; None if it has none. Raises ClusterError."""
@@ -96,7 +106,8 @@ class RunCreation:
             return None
         now_s = self._services.clock().timestamp()
         in_cluster = any(host.pod for host in reported.hosts)
-        may_have_workload = in_cluster and now_s - reported.first_received < REPORT_GRACE_S
+        known_since_s = max(reported.first_received, self._listed_s)  # a new leader has reports before workloads
+        may_have_workload = in_cluster and now_s - known_since_s < REPORT_GRACE_S
         is_over = now_s - reported.last_received > reported.silent_s  # it ended or was lost, and its object says so
         return None if may_have_workload or is_over else reported
 

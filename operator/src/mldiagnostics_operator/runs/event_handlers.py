@@ -65,7 +65,7 @@ class RunEventHandlers:
         if left and (run is None or run.finished):
             self._runs.note_deleted(observed.uid)
         elif run is None and not self._runs.has_ended(observed.uid):
-            self._queue.add(WorkloadKey(observed.uid, observed))
+            self._queue.add(WorkloadKey.of(observed))
         elif run is not None and not run.finished:
             run.is_current = run.is_current and not left
             self._queue.add(run.key)

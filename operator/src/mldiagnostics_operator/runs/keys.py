@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from mldiagnostics_api.reports.reported_run import RunKey
+    from mldiagnostics_api.workloads.kinds import WorkloadKind
 
     from mldiagnostics_operator.runs.watches.observed_workload import ObservedWorkload
 
@@ -26,21 +27,25 @@ class ObjectKey:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadKey:
-    """Key of a workload that may be a run without an object."""
+    """Key of a workload that may be a run without an object.
+
+    It does not hold the workload: one that changes while its key waits is read from its watch as it is then.
+    """
 
     uid: str
-    observed: ObservedWorkload = field(compare=False)
-    """The workload when the key was added."""
+    kind: WorkloadKind
+    namespace: str
+    name: str
 
-    @property
-    def namespace(self) -> str:
-        """Namespace of the workload."""
-        return self.observed.namespace
+    @classmethod
+    def of(cls, observed: ObservedWorkload) -> WorkloadKey:
+        """Return the key of an observed workload."""
+        return cls(observed.uid, observed.kind, observed.namespace, observed.name)
 
     @property
     def title(self) -> str:
         """Kind, namespace and name, for logs."""
-        return f"{self.observed.kind.kind} {self.observed.namespace}/{self.observed.name}"
+        return f"{self.kind.kind} {self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,7 @@ class RunReconciler:
     async def run(self) -> None:
         """Reconcile until cancelled, several keys at a time."""
         await self.watches.workloads.until_settled()  # before, an absent workload may only be late
+        self._creation.note_listed()
         async with asyncio.TaskGroup() as group:
             for _ in range(WORKERS):
                 group.create_task(self._work())
@@ -115,7 +116,7 @@ class RunReconciler:
             reported = self._creation.unrecorded(key.run)
             run = await (self._creation.of_reports(reported) if reported else self._creation.of_ended(key.run))
         elif self.watches.runs.installed:
-            run = self.runs.of_workload(key.uid) or await self._creation.of_workload(key.observed)
+            run = self.runs.of_workload(key.uid) or await self._create(key)
         else:
             return  # every workload is reported again when the definition is served again
         if run is None:
@@ -123,6 +124,16 @@ class RunReconciler:
         if run.finished:
             self._ended.add(run, now_s=asyncio.get_running_loop().time())
         self.queue.add(run.key)
+
+    async def _create(self, key: WorkloadKey) -> Run | None:
+        """Create the run of a workload, as its watch delivered it last.
+
+        None if it has none.
+        """
+        observed = self.watches.workloads.find(key.kind, key.namespace, key.name)
+        if observed is None or observed.uid != key.uid:
+            return None  # the one in its place has a key of its own
+        return await self._creation.of_workload(observed)
 
     def _is_postponed(self, run: Run, status: MLRunStatus) -> bool:
         """Return whether the status is written later, and add the key for then."""
@@ -160,4 +171,4 @@ class RunReconciler:
             return
         workload = self.watches.workloads.find(run.kind, run.meta.namespace, run.observed.name)
         if workload is not None:
-            self.queue.add(WorkloadKey(workload.uid, workload))
+            self.queue.add(WorkloadKey.of(workload))
