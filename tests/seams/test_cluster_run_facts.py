@@ -19,7 +19,7 @@ from mldiagnostics_kube.client.apiserver import path_to
 from support.cluster.cluster_histories import ClusterHistory, cluster_histories
 from support.cluster.cluster_surfaces import ClusterSurfaces, Shown, facts_of, facts_of_object, surfaces
 from support.cluster.definitions import install
-from support.cluster.played_run import NAME, PlayedRun
+from support.cluster.played_run import NAME, NOTES, TAGS, PlayedRun
 from support.cluster.run_operator import MovedClock, leading, without_pauses
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def end_of(history: ClusterHistory) -> Document:
 async def assert_agreement(places: ClusterSurfaces, played: PlayedRun, expected: Document) -> None:
     """All places show the same facts, those of the history, once the operator has written them."""
     wanted = expected | {"displayName": NAME, "attempt": played.attempts - 1, "step": played.reported_step}
-    wanted |= {"over": played.is_over}
+    wanted |= {"over": played.is_over, "tags": [*TAGS], "notes": NOTES}
     try:
         async with asyncio.timeout(LIMIT_S):
             while problem := difference(await places.read(played.run_id), wanted):  # noqa: ASYNC110 - writes are late

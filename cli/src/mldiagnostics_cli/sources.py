@@ -10,6 +10,7 @@ from mldiagnostics.errors import ConfigurationError, NotStored
 from mldiagnostics.layout import RUN_RECORD
 from mldiagnostics.locations import local_path
 from mldiagnostics.runs import RunRow, list_runs
+from mldiagnostics.runs.edits import run_folders
 from mldiagnostics.runs.finding import find_run_with_ranks
 from mldiagnostics.runs.reference import NamedRun, meant_runs
 from mldiagnostics.store import open_store
@@ -42,7 +43,7 @@ def find(storage: str, run: str, *, shortest_prefix: int = 1) -> RecordedRun:
     if is_directory(run):
         root, _, folder = run.rstrip("/").rpartition("/")
         return _read(root or ("/" if run.startswith("/") else "."), folder)
-    folders = sorted(open_store(storage).folders())
+    folders = sorted(run_folders(open_store(storage)))
     if run in folders:
         return find_run_with_ranks(storage, run)
     named = [_named(row) for row in list_runs(storage, name=escape(run))]

@@ -23,6 +23,8 @@ SUMMARY_SUFFIX = ".summary.json"
 DIAGNOSIS_RECORD = "diagnosis.json"
 """The findings of a session, beside its traces."""
 RUN_RECORD = "run.json"
+EDITS_DIR = "edits"
+"""Directory of the names, tags and notes that people gave runs, below the root of the runs."""
 RECORDS_DIR = "records"
 """Directory of a run's records, below the run's directory."""
 REPORTED_DIR = "reported"
@@ -118,6 +120,14 @@ def summary_key(session: str, stem: str) -> str:
 def diagnosis_key(session: str) -> str:
     """Return the key of the session's `diagnosis.json`."""
     return f"{session_prefix(session)}/{DIAGNOSIS_RECORD}"
+
+
+def edits_key(folder: str) -> str:
+    """Return the key of the words that people gave a run, below the root.
+
+    `folder` is the directory of the run.
+    """
+    return f"{EDITS_DIR}/{folder}.json"
 
 
 def is_trace(key: str) -> bool:

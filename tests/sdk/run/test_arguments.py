@@ -19,7 +19,7 @@ PARAMETERS = [
     *("name", "run_group", "configs", "gcs_path", "base_url", "cluster_id", "project", "region"),
     *("metrics_record_interval_sec", "on_demand_xprof", "log_system_metrics", "environment", "framework"),
     *("serving_engine", "run_workload_id", "metric_only_run", "metrics_exporter_config", "accelerator_orchestrator"),
-    *("application_framework", "rl_orchestrator", "storage", "sinks"),
+    *("application_framework", "rl_orchestrator", "storage", "sinks", "tags", "notes"),
 ]
 
 
@@ -169,3 +169,32 @@ def test_configurations_of_frameworks_are_taken() -> None:
 def test_pathways_is_known_by_its_platform() -> None:
     arguments, _ = read({"name": "job"}, {"JAX_PLATFORMS": "proxy,cpu"})
     assert arguments.accelerator_orchestrator.name == "PATHWAYS"
+
+
+@pytest.mark.parametrize("tags", ["baseline, b c", ["baseline", " b c "], ("baseline", "b c", "baseline")])
+def test_tags_are_texts_of_one_line(tags: Any) -> None:
+    assert meant(tags=tags).tags == ("baseline", "b c")
+
+
+@pytest.mark.parametrize(
+    ("given_tags", "kept", "message"),
+    [
+        (["a", 3, "x" * 65], ("a",), "has tags that are left out: 3, 'xxx"),
+        (
+            ["a", "two\nlines"],
+            ("a",),
+            "left out: 'two\\nlines'; give at most 32 texts of 1 to 64 characters in one line",
+        ),
+        ({"a": 1}, (), "is not a list of texts and is ignored"),
+    ],
+)
+def test_invalid_tags_are_left_out_and_reported(given_tags: Any, kept: tuple[str, ...], message: str) -> None:
+    arguments, problems = read({"name": "job", "tags": given_tags})
+    assert arguments.tags == kept
+    assert message in problems["tags"]
+
+
+def test_notes_that_are_too_long_are_cut_and_reported() -> None:
+    arguments, problems = read({"name": "job", "notes": "n" * 5000})
+    assert len(arguments.notes) == 2000
+    assert "has more than 2000 characters" in problems["notes"]

@@ -28,7 +28,19 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 
 FACTS: Final = (
-    *("displayName", "phase", "reason", "message", "attempt", "hosts", "progress", "goodput", "goodputAsOfTime"),
+    *(
+        "displayName",
+        "tags",
+        "notes",
+        "phase",
+        "reason",
+        "message",
+        "attempt",
+        "hosts",
+        "progress",
+        "goodput",
+        "goodputAsOfTime",
+    ),
     *("completionTime", "lastHeartbeatTime", "independent", "storageLocation", "directory"),
 )
 _ASSETS: Final = {"index.html": Body(b"<!doctype html>", "text/html")}
@@ -145,6 +157,8 @@ def facts_of_object(run: Document, shown: Document) -> Document:
     return {
         **facts_of(shown),
         "displayName": status.get("displayName"),
+        "tags": status.get("reportedTags"),
+        "notes": status.get("reportedNotes"),
         "phase": status.get("phase"),
         "reason": status.get("reason"),
         "message": status.get("message"),

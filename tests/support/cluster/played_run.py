@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 NAME: Final = "llama"
+TAGS: Final = ("sweep", "new data")
+NOTES: Final = "first run\nwith the new data"
 """Name that the program gives its run."""
 WORKLOAD: Final = "trainer"
 _JOB: Final = f"{WORKLOAD}-workers-0"
@@ -79,7 +81,13 @@ class PlayedProcess:
         self.reporter.sequence += 1
         facts["sequence"] = self.reporter.sequence
         if self.leads:
-            facts["run"] = {"name": NAME, "started": self.started_s, "ended": self.ended_s}
+            facts["run"] = {
+                "name": NAME,
+                "tags": [*TAGS],
+                "notes": NOTES,
+                "started": self.started_s,
+                "ended": self.ended_s,
+            }
             facts["events"] = {"first": self.persisted, "items": packing.pack(self.events[self.persisted :])}
         answer = await self.reporter.post(gzip.compress(json.dumps(facts).encode()))
         assert answer.status == 200, answer

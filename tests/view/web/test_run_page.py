@@ -70,6 +70,8 @@ def put_hostile_run(root: Path) -> None:
         "hostile",
         name=MARKUP,
         runGroup=MARKUP,
+        tags=[MARKUP, "baseline"],
+        notes=f"{MARKUP}\nsecond line",
         created=START,
         started=START + 500,
         ended=START + 900,
@@ -90,6 +92,8 @@ async def test_each_part_shows_hostile_values_as_text(serve: Serve, pages: Check
     page = await pages.open(await serve(tmp_path / "runs") + "runs/runs/hostile")
     await expect(page.get_by_role("heading", name=MARKUP)).to_be_visible()
     await expect(page.locator(".attempt-list")).to_contain_text(MARKUP)
+    await expect(page.locator(".title .tag")).to_have_text([MARKUP, "baseline"])
+    await expect(page.locator(".notes")).to_have_text(f"{MARKUP}\nsecond line")
     await expect(page.locator(".place code")).to_have_text(f"train.py {MARKUP}")
     await expect(page.get_by_role("status").filter(has_text="restart")).to_contain_text("3 metrics · ┆ 1 restart")
     cards = page.locator("figure.curve")

@@ -241,3 +241,19 @@ async def test_an_old_link_has_a_clear_page(serve: Serve, pages: CheckedPages, r
     unknown = await pages.open(f"{url}an/old/address")
     await expect(unknown.get_by_role("alert")).to_contain_text("no page")
     assert all("404" in error for error in pages.expect_errors())
+
+
+async def test_tags_are_a_column_and_are_found_by_the_search(serve: Serve, pages: CheckedPages, tmp_path: Path) -> None:
+    store = open_store(str(tmp_path / "runs"))
+    put_run(store, "plain")
+    url = await serve(tmp_path / "runs")
+    page = await pages.open(url, width=1400)
+    await expect(page.locator("tbody th a")).to_have_text("name of plain")
+    await expect(page.get_by_role("columnheader", name="Tags")).to_have_count(0)
+    put_run(store, "tagged", tags=["baseline", MARKUP], notes="with the new data")
+    await expect(page.get_by_role("columnheader", name="Tags")).to_be_visible()
+    await expect(page.locator("tbody .tag")).to_have_text(["baseline", MARKUP])
+    await pages.check_access(page)
+    for words in ("baseline", "new data"):
+        await page.get_by_role("searchbox").fill(words)
+        await expect(page.locator("tbody th a")).to_have_text(["name of tagged"])

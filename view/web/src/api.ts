@@ -4,6 +4,7 @@ export { follow } from "./live.js";
 
 export interface Run {
   source: string; key: string; runId: string; displayName: string | null; runGroup: string | null;
+  tags: string[]; notes: string | null;
   namespace: string | null; phase: string; reason: string | null; message: string | null; attempt: number | null;
   hosts: { reporting: number | null }; progress: { step: number | null; stepTimeSeconds: number | null };
   goodput: number | null; independent: boolean; drops: Record<string, number>; complaints: Record<string, number>; creationTime: string | null; startTime: string | null; completionTime: string | null;

@@ -2,6 +2,7 @@
 import type { Attempt, RunDocument, Run } from "./api.js";
 import { bytes, counted, drawing, duration, element, moment, percent } from "./elements.js";
 import { copyButton } from "./copying.js";
+import { tagList } from "./runs_columns.js";
 
 const SIGNS: Record<string, string> = { Active: "▶", Completed: "✔", Failed: "✖", Pending: "○" };
 const FEW = 4;
@@ -33,7 +34,8 @@ export function runHeader(document: RunDocument): Node[] {
   const started = command(document.configs);
   const known = facts.filter((fact): fact is [string, string] => Boolean(fact[1]));
   return [
-    element("div", { className: "title" }, element("h1", {}, run.displayName ?? run.runId), phase(run)),
+    element("div", { className: "title" }, element("h1", {}, run.displayName ?? run.runId), phase(run), tagList(run.tags)),
+    ...(run.notes ? [element("p", { className: "notes" }, run.notes)] : []),
     ...(run.message ? [element("p", { className: `message ${run.phase.toLowerCase()}` }, run.message)] : []),
     element("dl", { className: "facts" }, ...known.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value)))),
     element("p", { className: "place muted" }, element("span", {}, run.directory || run.runId), copyButton("Copy", () => run.directory || run.runId)),

@@ -38,6 +38,11 @@ export function phaseSign(run: Run): HTMLElement {
     run.reason ? element("span", { className: "muted" }, ` ${run.reason}`) : null);
 }
 
+/** Return the tags of a run, each in a frame of its own. */
+export function tagList(tags: readonly string[]): HTMLElement {
+  return element("span", { className: "tags" }, ...tags.map((tag) => element("span", { className: "tag" }, tag)));
+}
+
 export const goodputOf = ({ run, account }: Listed): number | null => account?.goodput ?? run.goodput;
 
 function partition(listed: Listed): Partition | null {
@@ -70,6 +75,7 @@ const workload = ({ workloadRef: of }: Run): string | null => (of ? [of["kind"],
 
 export const COLUMNS: readonly Column[] = [
   { id: "name", title: "Name", ...plain(nameOf) },
+  { id: "tags", title: "Tags", ...plain((run) => run.tags.join(", ") || null), cell: ({ run }) => tagList(run.tags), isExtra: true },
   { id: "group", title: "Group", ...plain((run) => run.runGroup) },
   { id: "workload", title: "Workload", ...plain(workload) },
   { id: "source", title: "Source", ...plain((run) => run.source), isExtra: true },
@@ -90,20 +96,21 @@ export const COLUMNS: readonly Column[] = [
   { id: "age", title: "Age", value: ({ run }) => { const at = seconds(run.creationTime); return at === null ? null : -at; },
     text: ({ run }) => age(run.creationTime),
     cell: ({ run }) => element("span", { title: moment(run.creationTime) }, age(run.creationTime)), isNumber: true },
+  { id: "notes", title: "Notes", ...plain((run) => run.notes), isExtra: true },
   { id: "id", title: "Run id", ...plain((run) => run.runId), isExtra: true },
 ];
 
 /** Widths of the page, and the columns that fit up to each of them. */
 const FITTING: readonly [width_px: number, columns: readonly string[]][] = [
   [700, ["phase", "step", "goodput", "age"]],
-  [1480, ["group", "source", "phase", "step", "steptime", "goodput", "age"]],
+  [1480, ["tags", "group", "source", "phase", "step", "steptime", "goodput", "age"]],
 ];
 
 /** Return the columns that the URL names, in their order; without names, those that are shown at first. Those of values follow the name. */
-export function columnsOf(names: string, hasSources: boolean): Column[] {
+export function columnsOf(names: string, has: { sources: boolean; tags: boolean }): Column[] {
   const given = names.split(",").filter(Boolean);
   const fitting = FITTING.find(([width_px]) => innerWidth <= width_px)?.[1];
-  const isFirst = ({ id, isExtra }: Column) => (id === "source" ? hasSources : !isExtra) && (fitting?.includes(id) ?? true);
+  const isFirst = ({ id, isExtra }: Column) => (id === "source" ? has.sources : id === "tags" ? has.tags : !isExtra) && (fitting?.includes(id) ?? true);
   const shown = COLUMNS.filter((column) => column.id === "name" || (given.length ? given.includes(column.id) : isFirst(column)));
   return [...shown.slice(0, 1), ...valueColumns(), ...shown.slice(1)];
 }

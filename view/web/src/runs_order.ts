@@ -13,7 +13,7 @@ export function filtered(all: readonly Listed[], { text, phases, group }: Filter
     if (group && run.runGroup !== group) return false;
     if (!words.length) return true;
     const workload = run.workloadRef ? Object.values(run.workloadRef) : [];
-    const texts = [nameOf(run), run.runId, run.runGroup, run.namespace, run.phase, run.reason, run.message, run.source, ...workload];
+    const texts = [nameOf(run), run.runId, ...run.tags, run.notes, run.runGroup, run.namespace, run.phase, run.reason, run.message, run.source, ...workload];
     const whole = texts.join("\n").toLowerCase();
     return words.every((word) => whole.includes(word));
   });

@@ -39,7 +39,7 @@ export function showRuns(main: HTMLElement): void {
   main.className = "wide";
   main.replaceChildren(element("h1", { className: "hidden" }, "Runs"), tools.box, notes, scatter.box, rows.box, empty);
 
-  const columns = () => columnsOf(parameter("columns"), (list?.sources.length ?? 0) > 1);
+  const columns = () => columnsOf(parameter("columns"), { sources: (list?.sources.length ?? 0) > 1, tags: list?.runs.some(({ tags }) => tags.length > 0) ?? false });
   const phases = () => new Set(parameter("phase").split(",").filter(Boolean));
   const all = (): Listed[] => (list?.runs ?? []).map((run) => ({ run, id: idOf(run), account: accounts.of(run), values: values.of(run) }));
   const isScatter = (): boolean => parameter("chart") === "scatter";

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
+from mldiagnostics.lifecycle.description import MAX_NOTES, fitting_tags
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
 from mldiagnostics_api.v1alpha1.shared import Model
@@ -47,6 +48,14 @@ Label = Annotated[str, _cut(256), Field(max_length=256), _Encodable]
 """A name that people choose; the rest is cut off."""
 Message = Annotated[str, _cut(1024), Field(max_length=1024), _Encodable]
 """A sentence for people; the rest is cut off."""
+
+
+def _fitting_tags(tags: object) -> object:
+    """Leave out what is not a tag: it must not lose the report."""
+    return fitting_tags(tags)[0] if isinstance(tags, list | tuple) else ()
+
+
+ReportedTags = Annotated[tuple[Annotated[str, _Encodable], ...], BeforeValidator(_fitting_tags)]
 Url = Annotated[str, Field(max_length=2048), _Encodable]
 Seconds = Annotated[float, Field(ge=0, le=_END_OF_TIME, allow_inf_nan=False)]
 """Unix time, or a duration."""
@@ -103,6 +112,10 @@ class RunReport(Model):
     """Name that the program gave its run."""
     group: Label = ""
     """Group of the run."""
+    tags: ReportedTags = ()
+    """Words to find the run by; those that are not valid are left out."""
+    notes: Annotated[str, _cut(MAX_NOTES), Field(max_length=MAX_NOTES), _Encodable] = ""
+    """Remarks about the run, for people; the rest is cut off."""
     storage: Url = ""
     """Root of the run's files."""
     started: Seconds | None = None

@@ -119,6 +119,8 @@ class ReportedRun:
     """Grows with every change of this run."""
     name: str = ""
     group: str = ""
+    tags: Sequence[str] = ()
+    notes: str = ""
     storage: str = ""
     aliases: tuple[str, ...] = ()
     """Ids that other clients use for this run."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from mldiagnostics.lifecycle.description import MAX_NOTES, MAX_TAG
 from mldiagnostics.text.redaction import redact
 
 from mldiagnostics_api.reports.reported_run import (
@@ -61,6 +62,9 @@ def reported_parts(previous: MLRunStatus, reported: ReportedRun) -> dict[str, An
     goodput = reported.goodput
     return {
         "aliases": list(reported.aliases[:MAX_ALIASES]) or None,
+        "reported_name": reported.name or previous.reported_name,
+        "reported_tags": [redact(tag)[:MAX_TAG] for tag in reported.tags] or previous.reported_tags,
+        "reported_notes": redact(reported.notes)[:MAX_NOTES] or previous.reported_notes,
         "reported_storage": redact(reported.storage)[:_TEXT] or previous.reported_storage,
         "progress": _progress(reported),
         "metrics": dict(sorted((name, value) for name, value in metrics if math.isfinite(value))[:MAX_METRICS]) or None,

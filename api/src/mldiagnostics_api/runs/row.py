@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from mldiagnostics.findings import SEVERITIES
 from mldiagnostics.layout import session_prefix
+from mldiagnostics.lifecycle.description import RunDescription
 from mldiagnostics.runs.attempt_row import AttemptRow
 from mldiagnostics.runs.finding_rows import FindingRow
 from mldiagnostics.runs.phase import phase_named
@@ -31,6 +32,7 @@ def run_row_of(body: Mapping[str, Any]) -> RunRow:
     fields = FieldReader(body)
     metadata, spec, status = fields.part("metadata"), fields.part("spec"), fields.part("status")
     workload, progress = spec.part("workloadRef"), status.part("progress")
+    words = chosen_description(body)
     run_id = status.text("runId") or spec.text("runId") or metadata.text("name")
     sessions = _objects(status, "profileSessions")
     chosen = _root(spec.text("storageLocation"))
@@ -42,12 +44,14 @@ def run_row_of(body: Mapping[str, Any]) -> RunRow:
     return RunRow(
         run_id=run_id,
         name=display_name(
-            chosen=spec.text("displayName"),
+            chosen=words.name or "",
             reported=status.text("displayName"),
             workload=workload.text("name"),
             object_name=metadata.text("name"),
         ),
         run_group=spec.text("runGroup"),
+        tags=tuple(reported_tags(body) if words.tags is None else words.tags),
+        notes=status.text("reportedNotes") if words.notes is None else words.notes,
         workload=dict(workload.fields) or None,
         namespace=metadata.text("namespace"),
         phase=phase,
@@ -72,6 +76,17 @@ def run_row_of(body: Mapping[str, Any]) -> RunRow:
         url=status.text("url") or None,
         configs={name: dict(section) for name in _CONFIG_SECTIONS if (section := configs.part(name).fields)},
     )
+
+
+def chosen_description(body: Mapping[str, Any]) -> RunDescription:
+    """Return the words that people gave an MLRun, those of its spec."""
+    spec = FieldReader(body).part("spec").fields
+    return RunDescription.of({**spec, "name": spec.get("displayName")})
+
+
+def reported_tags(body: Mapping[str, Any]) -> list[str]:
+    """Return the tags that the program of an MLRun gave it."""
+    return FieldReader(body).part("status").texts("reportedTags")
 
 
 def account_of(body: Mapping[str, Any]) -> dict[str, Any] | None:

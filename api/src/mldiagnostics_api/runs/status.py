@@ -144,9 +144,12 @@ def fold(previous: MLRunStatus, facts: RunFacts, now: datetime) -> MLRunStatus:
 def _name(previous: MLRunStatus, facts: RunFacts) -> str | None:
     """Return the name for people.
 
-    One that was reported stays when the reports are forgotten.
+    One that was reported stays when the reports are forgotten. An object of an earlier version has it only as its
+    display name, which may be what people chose in an earlier spec.
     """
-    reported = (facts.reported.name if facts.reported else "") or previous.display_name or ""
+    is_same_spec = previous.observed_generation == facts.generation
+    kept = previous.reported_name or (previous.display_name if is_same_spec else "")
+    reported = (facts.reported.name if facts.reported else "") or kept or ""
     workload = facts.workload.partition("/")[2]
     return display_name(chosen=facts.display_name, reported=reported, workload=workload) or None
 

@@ -7,6 +7,7 @@ exceptions, never a list that grows with the number of hosts: the complete lists
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
+from mldiagnostics.lifecycle.description import MAX_NOTES, MAX_TAG, MAX_TAGS
 from pydantic import ConfigDict, Field
 
 from mldiagnostics_api.names import MLRunPhase
@@ -38,6 +39,9 @@ MAX_CONFIGS: Final = 256
 
 RunId = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 Text = Annotated[str, Field(max_length=1024)]
+Tag = Annotated[str, Field(min_length=1, max_length=MAX_TAG)]
+Tags = Annotated[list[Tag], Field(max_length=MAX_TAGS, json_schema_extra={"x-kubernetes-list-type": "atomic"})]
+Notes = Annotated[str, Field(max_length=MAX_NOTES)]
 Seconds = Annotated[float, Field(ge=0)]
 
 
@@ -117,6 +121,10 @@ class MLRunSpec(Model):
     """Workload of the run; absent for a run outside the cluster. Immutable."""
     display_name: Annotated[str, Field(max_length=253)] | None = None
     """Name of the run for people. Default: the name that the program reports, else that of the workload."""
+    tags: Tags | None = None
+    """Words to find the run by, in place of those that the program reports; at most 32."""
+    notes: Notes | None = None
+    """Remarks about the run for people, in place of those that the program reports."""
     run_group: LabelValue | None = None
     """Group of runs, also the label `diagon.gke.io/run-group`. Default: the CronJob or RayCronJob of the workload."""
     storage_location: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
@@ -324,6 +332,12 @@ class MLRunStatus(Model):
     display_name: Annotated[str, Field(max_length=253)] | None = None
     """Name of the run for people: `spec.displayName`, else the name that the program reports, else that of the
     workload."""
+    reported_name: Annotated[str, Field(max_length=256)] | None = None
+    """Name that the program reports."""
+    reported_tags: Tags | None = None
+    """Tags that the program reports; `spec.tags` count before them."""
+    reported_notes: Notes | None = None
+    """Notes that the program reports; `spec.notes` count before them."""
     storage_location: Text | None = None
     """Root that the operator uses for the run's files: `spec.storageLocation`, else its default storage."""
     reported_storage: Text | None = None

@@ -1,4 +1,6 @@
-"""Values that a shell completes: runs, groups, metrics, sessions and schedules of the place that the options name.
+"""Values that a shell completes: runs, groups, tags, metrics, sessions, schedules.
+
+They are those of the place that the options name.
 
 A completion prints nothing but its values: a place that is missing, rejects the user or is slow has none.
 """
@@ -32,6 +34,7 @@ __all__ = [
     "complete_schedules",
     "complete_sessions",
     "complete_sources",
+    "complete_tags",
     "complete_triggers",
 ]
 
@@ -55,6 +58,12 @@ def complete_sources(context: click.Context, parameter: click.Parameter, incompl
 def complete_groups(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the groups of the runs."""
     return _matching(_from_source(context, lambda source: ((row.run_group, "") for row in _rows(source))), incomplete)
+
+
+def complete_tags(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the tags of the runs."""
+    tags = _from_source(context, lambda source: ((tag, "") for row in _rows(source) for tag in row.tags))
+    return _matching(tags, incomplete)
 
 
 def complete_metrics(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

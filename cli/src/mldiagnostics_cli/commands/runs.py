@@ -1,4 +1,4 @@
-"""`mldiag runs`: list, get, watch, compare and delete runs."""
+"""`mldiag runs`: list, get, watch, compare, edit and delete runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mldiagnostics_cli.commands.completed_values import complete_groups, complete_metrics, complete_runs
+from mldiagnostics_cli.commands.completed_values import complete_groups, complete_metrics, complete_runs, complete_tags
 from mldiagnostics_cli.commands.options import OutputFormat, examples, output_option, since_option
 from mldiagnostics_cli.commands.source_options import source_options
 
@@ -23,6 +23,7 @@ run_argument = click.argument("run", shell_complete=complete_runs)
 group_option = click.option(
     "-g", "--group", metavar="NAME", shell_complete=complete_groups, help="Only runs of this group."
 )
+tag_option = click.option("--tag", metavar="TAG", shell_complete=complete_tags, help="Only runs with this tag.")
 phase_option = click.option(
     "-p", "--phase", type=click.Choice(PHASES, case_sensitive=False), help="Only runs in this phase."
 )
@@ -42,7 +43,7 @@ rank_option = click.option(
 
 @click.group(epilog=examples("mldiag runs list", "mldiag runs compare 4f6c 81aa"))
 def runs() -> None:
-    """List, show, watch, compare and delete runs, of a cluster, a directory or a bucket.
+    """List, show, watch, compare, edit and delete runs, of a cluster, a directory or a bucket.
 
     RUN is the id of a run or its beginning, its name, or its directory. In a cluster it may be the name of the
     MLRun, or a workload such as jobset/trainer.
@@ -64,6 +65,7 @@ def runs() -> None:
 )
 @source_options
 @group_option
+@tag_option
 @phase_option
 @since_option
 @click.option("--name", metavar="PATTERN", help="Only runs of this name; * and ? stand for any characters.")
@@ -73,6 +75,7 @@ def _list(
     *,
     source: SourceChoice,
     group: str | None,
+    tag: str | None,
     phase: Phase | None,
     since: float | None,
     name: str | None,
@@ -85,7 +88,7 @@ def _list(
     from mldiagnostics_cli.runs.run_filter import RunFilter
 
     with open_source(source) as opened:
-        show_runs(opened, RunFilter(group=group, phase=phase, since=since, name=name, limit=limit), output)
+        show_runs(opened, RunFilter(group=group, tag=tag, phase=phase, since=since, name=name, limit=limit), output)
 
 
 @runs.command(
@@ -204,6 +207,66 @@ def _compare(
     with open_source(source, run) as opened:
         rows = runs_to_compare(opened, run, RunFilter(group=group) if group else None)
         compare_runs(opened, rows, output, metrics=metrics, rank=rank)
+
+
+@runs.command(
+    "edit",
+    epilog=examples(
+        "mldiag runs edit 4f6c --name baseline",
+        "mldiag runs edit trainer --add-tag baseline --notes 'first run with the new data'",
+        "mldiag runs edit 4f6c 81aa --remove-tag baseline",
+        "mldiag runs edit 4f6c --reset",
+    ),
+)
+@click.argument("run", nargs=-1, required=True, shell_complete=complete_runs)
+@source_options
+@click.option("--name", metavar="NAME", help="Name of the run for people; '' for the one that the program gave.")
+@click.option("--notes", metavar="TEXT", help="Remarks about the run, for people.")
+@click.option(
+    "--add-tag",
+    "added_tags",
+    multiple=True,
+    metavar="TAG",
+    shell_complete=complete_tags,
+    help="Add this tag; may be repeated.",
+)
+@click.option(
+    "--remove-tag",
+    "removed_tags",
+    multiple=True,
+    metavar="TAG",
+    shell_complete=complete_tags,
+    help="Remove this tag; may be repeated.",
+)
+@click.option("--reset", is_flag=True, help="Undo earlier changes first, so that the words of the program count again.")
+@output_option()
+def _edit(
+    *,
+    run: tuple[str, ...],
+    source: SourceChoice,
+    name: str | None,
+    notes: str | None,
+    added_tags: tuple[str, ...],
+    removed_tags: tuple[str, ...],
+    reset: bool,
+    output: OutputFormat,
+) -> None:
+    """Change the name, tags and notes of runs, also while they run.
+
+    Of files, the changes are in <storage>/edits, and every command and page shows them. In a cluster they are in the
+    spec of the MLRun.
+    """
+    from mldiagnostics_cli.runs.editing import edit_runs
+    from mldiagnostics_cli.runs.opening import open_source
+    from mldiagnostics_cli.runs.run_edit import RunEdit
+
+    edit = RunEdit(name=name, notes=notes, added_tags=added_tags, removed_tags=removed_tags, is_reset=reset)
+    if edit == RunEdit():
+        raise click.UsageError(
+            "no change is given; give --name, --notes, --add-tag, --remove-tag or --reset", click.get_current_context()
+        )
+    with open_source(source, run) as opened:
+        edit_runs(opened, run, edit, output)
 
 
 @runs.command(

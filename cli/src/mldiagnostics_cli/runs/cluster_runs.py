@@ -14,9 +14,16 @@ from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.runs.hosts import hosts_of
 from mldiagnostics_api.runs.names import run_label
-from mldiagnostics_api.runs.row import attempts_of, last_metrics_of, run_row_of, sessions_of
+from mldiagnostics_api.runs.row import (
+    attempts_of,
+    chosen_description,
+    last_metrics_of,
+    reported_tags,
+    run_row_of,
+    sessions_of,
+)
 from mldiagnostics_api.workloads.pods import PodView
-from mldiagnostics_kube.client.apiserver import ClusterError, NotFound, path_to
+from mldiagnostics_kube.client.apiserver import ClusterError, Conflict, NotFound, path_to
 from typing_extensions import override
 
 from mldiagnostics_cli.cluster.connection import connect
@@ -31,9 +38,11 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from mldiagnostics.runs import AttemptRow, MetricSeries, RankRow, RunRow, SessionRow
+    from mldiagnostics_kube.client.api_client import ApiClient
 
     from mldiagnostics_cli.cluster.connection import Cluster
     from mldiagnostics_cli.cluster.options import ClusterOptions
+    from mldiagnostics_cli.runs.run_edit import RunEdit
     from mldiagnostics_cli.runs.run_filter import RunFilter
 
     Body = dict[str, Any]
@@ -43,6 +52,8 @@ __all__ = ["ClusterRuns", "find_run_object", "open_cluster_runs"]
 T = TypeVar("T")
 
 _FINAL = ("Completed", "Failed")
+_TRIES = 5
+"""Of a change of an MLRun, whose operator changes it too."""
 
 
 async def find_run_object(cluster: Cluster, run: str, *, shortest_prefix: int = 1) -> Body:
@@ -162,6 +173,11 @@ class ClusterRuns(RunSource):
         return [with_goodput(row) if row.goodput_as_of is None and _is_readable(row) else row for row in rows]
 
     @override
+    def edited(self, row: RunRow, edit: RunEdit) -> RunRow:
+        self._wait(_edit(self._cluster.client, self._path(row), row, edit))
+        return self.again(row)
+
+    @override
     def deletable(self, row: RunRow) -> DeletableRun:
         uid = self._body(row)["metadata"]["uid"]
 
@@ -186,6 +202,23 @@ class ClusterRuns(RunSource):
             return self._runner.run(work)
         except ClusterError as error:
             raise self._cluster.failure(error) from error
+
+
+async def _edit(client: ApiClient, path: str, row: RunRow, edit: RunEdit) -> None:
+    """Patch the spec of an MLRun, again if it has changed meanwhile."""
+    for left in reversed(range(_TRIES)):
+        body = await client.get(path)
+        words = edit.apply(row, chosen_description(body), own_tags=reported_tags(body))
+        tags = None if words.tags is None else list(words.tags)
+        spec = {"displayName": words.name, "tags": tags, "notes": words.notes}
+        version = {"resourceVersion": body["metadata"]["resourceVersion"]}
+        try:
+            await client.patch(path, {"metadata": version, "spec": spec})
+        except Conflict:
+            if not left:
+                raise
+        else:
+            return
 
 
 def _meant(bodies: Sequence[Body], run: str, shortest_prefix: int) -> list[Body]:

@@ -152,6 +152,8 @@ def _facts(row: RunRow, now: float) -> Iterator[tuple[str, str]]:
         "phase": phase_text(row),
         "message": row.message,
         "group": row.run_group,
+        "tags": ", ".join(row.tags),
+        "notes": row.notes,
         "workload": _workload_text(row),
         "command": _command_text(row),
         "step": _step_text(row),

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.errors import ConfigurationError, LogUnreadable
-from mldiagnostics.layout import RUN_RECORD
+from mldiagnostics.layout import RUN_RECORD, edits_key
+from mldiagnostics.lifecycle.description import RunDescription
 from mldiagnostics.locations import local_path
 from mldiagnostics.runs import attempt_rows, list_runs, ranks, series, sessions, with_goodput
+from mldiagnostics.runs.edits import edit_run
 from mldiagnostics.store import open_store
 from typing_extensions import override
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from mldiagnostics.runs.run_record import RecordedRun
     from mldiagnostics.store import Store
 
+    from mldiagnostics_cli.runs.run_edit import RunEdit
     from mldiagnostics_cli.runs.run_filter import RunFilter
 
 __all__ = ["PLOT_POINTS", "FileRuns"]
@@ -60,6 +63,7 @@ class FileRuns(RunSource):
             self._storage,
             name=wanted.name,
             run_group=wanted.group,
+            tag=wanted.tag,
             phase=wanted.phase,
             since=wanted.since,
             limit=wanted.limit,
@@ -135,12 +139,27 @@ class FileRuns(RunSource):
         return accounted
 
     @override
+    def edited(self, row: RunRow, edit: RunEdit) -> RunRow:
+        store, folder = _opened(row)
+        own_tags = RunDescription.of(row.document).tags or ()
+        edit_run(store, folder, lambda before: edit.apply(row, before, own_tags=own_tags))
+        return self.again(row)
+
+    @override
     def deletable(self, row: RunRow) -> DeletableRun:
-        root, _, folder = row.directory.rpartition("/")
-        store = open_store(root or "/")  # of the root: it removes the directory of the run with its last file
+        store, folder = _opened(row)
         entries = list(store.list(folder))
         files = _RunFiles(store, folder, [entry.key for entry in entries])
         return DeletableRun(row, files.delete, len(entries), sum(entry.bytes for entry in entries))
+
+
+def _opened(row: RunRow) -> tuple[Store, str]:
+    """Return the store of the root, and the directory of the run below it.
+
+    That store removes the directory with its last file.
+    """
+    root, _, folder = row.directory.rpartition("/")
+    return open_store(root or "/"), folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,4 +178,5 @@ class _RunFiles:
         record = f"{self.folder}/{RUN_RECORD}"
         with ThreadPoolExecutor(PARALLEL_DELETES) as workers:
             list(workers.map(self.store.delete, [key for key in self.keys if key != record]))
+        self.store.delete(edits_key(self.folder))
         self.store.delete(record)

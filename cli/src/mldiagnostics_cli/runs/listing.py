@@ -51,6 +51,7 @@ def columns(now: float, *, with_namespace: bool = False) -> list[TableColumn[Run
         TableColumn("GOODPUT", goodput_text, is_number=True),
         TableColumn("ELAPSED", lambda row: age(elapsed_s(row, now)), is_number=True),
         TableColumn("AGE", lambda row: age(now - row.created) if row.created else DASH, is_number=True),
+        TableColumn("TAGS", lambda row: ", ".join(row.tags) or DASH, is_wide=True),
         TableColumn("GROUP", lambda row: row.run_group or DASH, is_wide=True),
         TableColumn("NAMESPACE", lambda row: row.namespace or DASH, is_wide=not with_namespace),
         TableColumn("ATTEMPT", lambda row: DASH if row.attempt is None else str(row.attempt), is_wide=True),

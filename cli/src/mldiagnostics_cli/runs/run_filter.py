@@ -18,6 +18,7 @@ class RunFilter:
     """Which runs are meant; None for all."""
 
     group: str | None = None
+    tag: str | None = None
     phase: Phase | None = None
     since: float | None = None
     name: str | None = None
@@ -26,6 +27,8 @@ class RunFilter:
     def matches(self, row: RunRow) -> bool:
         """Return whether a run is meant, not considering `limit`."""
         if self.group is not None and row.run_group != self.group:
+            return False
+        if self.tag is not None and self.tag not in row.tags:
             return False
         if self.phase is not None and row.phase != self.phase:
             return False

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.runs import AttemptRow, MetricSeries, RankRow, RunRow, SessionRow
 
+    from mldiagnostics_cli.runs.run_edit import RunEdit
     from mldiagnostics_cli.runs.run_filter import RunFilter
 
 __all__ = ["DeletableRun", "RunSource"]
@@ -84,6 +85,9 @@ class RunSource(Protocol):
 
     def accounted(self, rows: Sequence[RunRow]) -> list[RunRow]:
         """Return runs with their goodput, where it can be read without much work."""
+
+    def edited(self, row: RunRow, edit: RunEdit) -> RunRow:
+        """Change the words of a run; return it as it is then."""
 
     def deletable(self, row: RunRow) -> DeletableRun:
         """Return a run with its deletion."""

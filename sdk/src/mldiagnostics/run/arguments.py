@@ -18,6 +18,7 @@ from mldiagnostics.configs.kinds import (
     RlOrchestrator,
     ServingEngine,
 )
+from mldiagnostics.lifecycle.description import MAX_NOTES, MAX_TAG, MAX_TAGS, fitting_tags
 from mldiagnostics.locations import BUCKET_SCHEMES
 from mldiagnostics.run.options import RunOptions
 from mldiagnostics.run.settings import ON_FULL
@@ -71,6 +72,8 @@ class RunArguments:
     rl_orchestrator: RlOrchestrator
     sinks: tuple[str, ...]
     on_full: OnFull
+    tags: tuple[str, ...]
+    notes: str
 
 
 def read_arguments(
@@ -116,6 +119,8 @@ def read_arguments(
         rl_orchestrator=read.member("rl_orchestrator", RlOrchestrator.NONE),
         sinks=read.sinks() or _exporter_sinks(read.exporters(), problems) or settings.sinks or DEFAULT_SINKS,
         on_full=read.on_full() or settings.on_full,
+        tags=read.tags(),
+        notes=read.notes(),
     )
 
 
@@ -250,6 +255,27 @@ class _ArgumentReader:
             return split_sinks(",".join(value))
         self.report("sinks", "is not a list of URLs and is ignored; write sinks=['jsonl:', 'stdout:']")
         return ()
+
+    def tags(self) -> tuple[str, ...]:
+        value = self._options.tags
+        given = value.split(",") if isinstance(value, str) and value else value or ()
+        if not isinstance(given, list | tuple | set | frozenset):
+            self.report("tags", "is not a list of texts and is ignored; write tags=['baseline']")
+            return ()
+        tags, others = fitting_tags(given)
+        if others:
+            self.report(
+                "tags",
+                f"has tags that are left out: {', '.join(map(_shown, others[:5]))}; give at most {MAX_TAGS} texts of "
+                f"1 to {MAX_TAG} characters in one line",
+            )
+        return tags
+
+    def notes(self) -> str:
+        text = self.text("notes") or ""
+        if len(text) > MAX_NOTES:
+            self.report("notes", f"has more than {MAX_NOTES} characters; the rest is cut off")
+        return text[:MAX_NOTES]
 
     def on_full(self) -> OnFull | None:
         value = self._options.on_full

@@ -1,10 +1,10 @@
 """Write run.json, the description of a run, from the run's leading process.
 
-`v`, `runId`, `name`, `runGroup`, `phase`, `reason`, `message`, `created`, `started`, `ended`, `heartbeat {t,
-intervalSeconds}`, `attempt`, `incarnation`, `attempts`, `identity {source, workload}`, `process {node, podUid, slice,
-hostIndex}` (of the process that writes it), `worldSize`, `storage`, `sinks`, `kinds`, `configs {software, hardware,
-user}`, `progress {step, t, stepTimeSeconds}`, `drops`, `complaints`, `versions`, and sections of other parts of the
-SDK, such as `profiling`. All times are Unix seconds.
+`v`, `runId`, `name`, `runGroup`, `tags`, `notes`, `phase`, `reason`, `message`, `created`, `started`, `ended`,
+`heartbeat {t, intervalSeconds}`, `attempt`, `incarnation`, `attempts`, `identity {source, workload}`, `process {node,
+podUid, slice, hostIndex}` (of the process that writes it), `worldSize`, `storage`, `sinks`, `kinds`, `configs
+{software, hardware, user}`, `progress {step, t, stepTimeSeconds}`, `drops`, `complaints`, `versions`, and sections of
+other parts of the SDK, such as `profiling`. All times are Unix seconds.
 """
 
 from __future__ import annotations

@@ -121,6 +121,8 @@ class MLRun(RunFields):
             heartbeat_s=heartbeat_s,
             facts={
                 "runGroup": self.run_group,
+                "tags": list(arguments.tags),
+                "notes": arguments.notes,
                 "identity": {
                     "source": shared.source if shared else "fresh",
                     "workload": dict(shared.workload) if shared else {},

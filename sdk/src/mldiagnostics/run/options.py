@@ -47,4 +47,6 @@ class RunOptions:
     sinks: Any = None
     on_full: Any = None
     strict: Any = None
+    tags: Any = None
+    notes: Any = None
     unknown: Mapping[str, object] = field(default_factory=dict)

@@ -49,6 +49,8 @@ def machinelearning_run(  # noqa: PLR0917 - the order of parameters is that of G
     sinks: Sequence[str] | str | None = None,
     on_full: Literal["drop", "wait"] | None = None,
     strict: bool = False,
+    tags: Sequence[str] | str = (),
+    notes: str = "",
     **unknown: object,
 ) -> MLRun:
     """Start a run, or join it as one more of its processes.
@@ -92,6 +94,9 @@ def machinelearning_run(  # noqa: PLR0917 - the order of parameters is that of G
         on_full: `drop` counts and drops records while the buffer is full; `wait` lets the recording thread wait for
             room, for scripts that record faster than a disk writes. Default: MLDIAG_ON_FULL, else `drop`.
         strict: Raise for invalid arguments, before anything has started.
+        tags: Words to find the run by, as a list or separated by commas: at most 32, each of 64 characters.
+            `mldiag runs edit` changes them later.
+        notes: Remarks about the run for people, at most 2000 characters. `mldiag runs edit` changes them later.
         **unknown: Other keyword arguments are reported and ignored.
 
     Returns:
@@ -134,6 +139,8 @@ def machinelearning_run(  # noqa: PLR0917 - the order of parameters is that of G
         sinks=sinks,
         on_full=on_full,
         strict=strict,
+        tags=tags,
+        notes=notes,
         unknown=unknown,
     )
     from mldiagnostics.run.startup import start_run  # noqa: PLC0415 - with the first run, not at import

@@ -151,7 +151,8 @@ class RunState:
 
         outcome = self.outcome
         times = {"started": self.started, "ended": self._ended}
-        facts = {"group": self._facts["runGroup"], **times, "kinds": dict(self._kinds())}
+        words = {key: self._facts[key] for key in ("tags", "notes") if self._facts[key]}
+        facts = {"group": self._facts["runGroup"], **words, **times, "kinds": dict(self._kinds())}
         return RunSnapshot(
             outcome.phase,
             outcome.reason,

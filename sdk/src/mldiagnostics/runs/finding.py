@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.runs.attempt_row import rows_of_attempts
+from mldiagnostics.runs.edits import run_folders
 from mldiagnostics.runs.record_queries import last_records, process_rows
 from mldiagnostics.runs.row import RunRow, directory_of
 from mldiagnostics.runs.run_record import RecordedRun, read_run, with_sessions
@@ -54,7 +55,7 @@ def find_run_with_ranks(storage: str, run: str, *, now: float | None = None) -> 
     store, moment = open_store(storage), time.time() if now is None else now
     recorded = read_run(store, run, moment, with_ranks=True) if run else None
     if recorded is None:
-        matching = [folder for folder in store.folders() if folder.startswith(run)]
+        matching = [folder for folder in run_folders(store) if folder.startswith(run)]
         if len(matching) != 1:
             raise ConfigurationError(
                 f"{run!r}: {len(matching)} runs in {store.url()} have an id that starts so; give more of it"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.layout import RUN_RECORD
+from mldiagnostics.runs.edits import edited_runs, run_folders
 from mldiagnostics.runs.run_record import read_run, run_at, with_sessions
 from mldiagnostics.store import open_store
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.lifecycle.outcome import Phase
     from mldiagnostics.runs.row import RunRow
+    from mldiagnostics.runs.run_record import RecordedRun
 
 __all__ = ["configs", "line_of", "list_runs", "run_at"]
 
@@ -35,6 +37,7 @@ def list_runs(
     *,
     name: str | None = None,
     run_group: str | None = None,
+    tag: str | None = None,
     namespace: str | None = None,
     phase: Phase | None = None,
     since: float | None = None,
@@ -53,6 +56,7 @@ def list_runs(
         storage: Root of the runs: a path or URL.
         name: Only runs of this name; `*` and `?` stand for any characters.
         run_group: Only runs of this group.
+        tag: Only runs with this tag.
         namespace: Only runs in this namespace.
         phase: Only runs in this phase, as of `now`.
         since: Only runs that started, ended or showed a sign of life after this moment, in Unix seconds.
@@ -77,9 +81,16 @@ def list_runs(
             return False
         if name is not None and not fnmatchcase(row.name, name):
             return False
+        if tag is not None and tag not in row.tags:
+            return False
         return since is None or max(row.created or 0, row.started or 0, row.heartbeat or 0, row.ended or 0) > since
 
-    read = _map_all(lambda folder: read_run(store, folder, moment, unreadable=unreadable), list(store.folders()))
+    edited = edited_runs(store)
+
+    def read_one(folder: str) -> RecordedRun | None:
+        return read_run(store, folder, moment, is_edited=folder in edited, unreadable=unreadable)
+
+    read = _map_all(read_one, run_folders(store))
     rows = sorted(
         (run.row for run in read if run is not None and matches(run.row)),
         key=lambda row: (-(row.created or 0.0), row.run_id),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from mldiagnostics.lifecycle.description import RunDescription
 from mldiagnostics.lifecycle.outcome import Phase, RunOutcome
 from mldiagnostics.runs.attempt_numbers import attempt_number
 from mldiagnostics.runs.phase import phase_at, phase_named
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ["RunRow", "directory_of", "run_row"]
+
+_UNEDITED = RunDescription()
 
 INDEPENDENT_KINDS = frozenset({"Deployment", "ReplicaSet"})
 """Kinds of workloads whose pods have no ranks: without a launcher, each process is a run of its own."""
@@ -28,8 +31,12 @@ class RunRow:
 
     run_id: str
     name: str
-    """The name that the program gave its run."""
+    """The name that people gave the run later, else that of the program."""
     run_group: str = ""
+    tags: tuple[str, ...] = ()
+    """Words to find the run by."""
+    notes: str = ""
+    """Remarks about the run, for people."""
     workload: Mapping[str, Any] | None = None
     """The Kubernetes workload or Slurm job: `kind`, `name`, and further fields where known."""
     cluster: str | None = None
@@ -100,6 +107,8 @@ class RunRow:
             "runId": self.run_id,
             "displayName": self.name or None,
             "runGroup": self.run_group or None,
+            "tags": list(self.tags),
+            "notes": self.notes or None,
             "workloadRef": None if self.workload is None else dict(self.workload),
             "cluster": self.cluster,
             "namespace": self.namespace or None,
@@ -139,12 +148,15 @@ def run_row(
     now: float,
     storage: str | None = None,
     sessions: tuple[str, ...] | None = None,
+    edits: RunDescription = _UNEDITED,
 ) -> RunRow:
     """Return the row of a run.json as of `now` (Unix seconds).
 
-    Missing and malformed values are unknown. `fold.folded` adds the facts of the records.
+    Missing and malformed values are unknown; the words of `edits` count before those of the program.
+    `fold.folded` adds the facts of the records.
     """
     fields = FieldReader(document)
+    words = RunDescription.of({**document, **edits.to_json()})
     heartbeat, progress = fields.part("heartbeat"), fields.part("progress")
     workload = fields.part("identity").part("workload")
     last_beat, world_size = heartbeat.number("t"), fields.integer("worldSize")
@@ -153,8 +165,10 @@ def run_row(
     outcome = phase_at(recorded, heartbeat=last_beat, interval_s=heartbeat.number("intervalSeconds"), now=now)
     return RunRow(
         run_id=fields.text("runId"),
-        name=fields.text("name"),
+        name=words.name or "",
         run_group=fields.text("runGroup"),
+        tags=words.tags or (),
+        notes=words.notes or "",
         workload=dict(workload.fields) or None,
         cluster=workload.text("cluster") or None,
         namespace=fields.text("namespace"),

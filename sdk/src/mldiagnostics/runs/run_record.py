@@ -12,7 +12,9 @@ from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import MLDiagnosticsError, NotStored, StoreError
 from mldiagnostics.exit_status import outcome_left
 from mldiagnostics.layout import PROFILE_DIR, RUN_RECORD
+from mldiagnostics.lifecycle.description import RunDescription
 from mldiagnostics.lifecycle.history import MAX_ATTEMPTS
+from mldiagnostics.runs.edits import read_edits
 from mldiagnostics.runs.fold import folded, is_final
 from mldiagnostics.runs.record_queries import process_rows
 from mldiagnostics.runs.row import run_row
@@ -46,6 +48,7 @@ def read_run(
     now: float,
     *,
     with_ranks: bool = False,
+    is_edited: bool = True,
     unreadable: Callable[[str], None] = lambda _: None,
 ) -> RecordedRun | None:
     """Return the run in a folder of a root; None without a run.json that can be read.
@@ -58,6 +61,7 @@ def read_run(
         folder: Directory of the run below it.
         now: As of when, in Unix seconds.
         with_ranks: Whether to read the processes in any case.
+        is_edited: Whether people may have changed its name, tags or notes; False saves a request.
         unreadable: Called with the folder if its run.json cannot be read.
     """
     try:
@@ -72,7 +76,8 @@ def read_run(
         unreadable(folder)
         return None
     document = _with_statuses_left({"runId": folder, **document}, store.url(folder))
-    row = run_row(document, directory=store.url(folder), storage=store.url(), now=now)
+    edits = read_edits(store, folder) if is_edited else RunDescription()
+    row = run_row(document, directory=store.url(folder), storage=store.url(), now=now, edits=edits)
     if is_final(row) and not with_ranks:
         return RecordedRun(row, [])
     try:

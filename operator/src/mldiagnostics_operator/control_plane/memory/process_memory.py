@@ -11,7 +11,7 @@ from mldiagnostics_api.reports.reported_run import ReportedHost, ReportedSession
 from mldiagnostics_operator.control_plane.limits import PROCESS_BYTES, SESSIONS_OF_OTHER_RANKS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from mldiagnostics_api.reports.models import Phase, Report
 
@@ -24,10 +24,18 @@ class LeaderFacts:
 
     name: str = ""
     group: str = ""
+    tags: Sequence[str] = ()
+    notes: str = ""
     storage: str = ""
     started: float | None = None
     ended: float | None = None
     metrics: Mapping[str, float | None] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory without the metrics, about."""
+        tags = sum(_TAG_BYTES + len(tag) for tag in self.tags)
+        return tags + _text_bytes(self.name, self.group, self.notes, self.storage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,8 @@ class PeerFacts:
     received: float = 0.0
 
 
+_TAG_BYTES = 64
+"""Memory of a tag, without its text."""
 _ENTRY_BYTES = 128
 """Memory of a metric or a profile, without its texts."""
 
@@ -86,7 +96,7 @@ class ProcessMemory:
     @property
     def size(self) -> int:
         """Bytes in memory, about."""
-        leader = _text_bytes(self.leader.name, self.leader.group, self.leader.storage) if self.leader else 0
+        leader = self.leader.size if self.leader else 0
         metrics = sum(_ENTRY_BYTES + len(name) for name in self.leader.metrics) if self.leader else 0
         sessions = sum(_ENTRY_BYTES + _text_bytes(each.id, each.directory, each.state) for each in self.sessions)
         host = self.host
@@ -130,7 +140,16 @@ class ProcessMemory:
 
     def _apply_leader(self, report: Report, metrics: Mapping[str, float | None]) -> None:
         if (run := report.run) is not None:
-            self.leader = LeaderFacts(run.name, run.group, run.storage, run.started, run.ended, metrics)
+            self.leader = LeaderFacts(
+                run.name,
+                run.group,
+                run.tags,
+                run.notes,
+                run.storage,
+                started=run.started,
+                ended=run.ended,
+                metrics=metrics,
+            )
 
     def saved(self) -> dict[str, Any]:
         """Return the process as orjson writes it, for `restored`."""

@@ -53,6 +53,8 @@ def reported_run(
         revision=revision,
         name=leader.name or peer.name,
         group=leader.group,
+        tags=leader.tags,
+        notes=leader.notes,
         storage=leader.storage or peer.storage,
         aliases=peer.aliases,
         attempt=max((each.host.attempt for each in ordered), default=0),
