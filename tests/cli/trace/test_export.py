@@ -125,6 +125,32 @@ def test_a_pipe_and_the_target_of_a_link_are_written_not_replaced(mldiag: Comman
     )
 
 
+def test_pods_of_a_job_are_sorted_by_slice_and_worker(mldiag: CommandLine) -> None:
+    pods = [f"trainer-workers-{place}-x7k2p" for place in ("1-0", "0-10", "0-2")] + ["controller"]
+    lines = [json.dumps({"time": f"2026-11-21T10:00:0{at}Z", "pod": pod, "msg": "up"}) for at, pod in enumerate(pods)]
+    (mldiag.folder / "pods.jsonl").write_text("\n".join(lines))
+    printed = json.loads(mldiag.run("trace", "pods.jsonl", "--out", "-").out)["traceEvents"]
+    order = {each["pid"]: each["args"]["sort_index"] for each in printed if each["name"] == "process_sort_index"}
+    titles = {each["pid"]: each["args"]["name"] for each in printed if each["name"] == "process_name"}
+    assert [titles[pid] for pid in sorted(titles, key=lambda pid: order.get(pid, 0))] == [
+        "slice 0 worker 2 (trainer-workers-0-2-x7k2p)",
+        "slice 0 worker 10 (trainer-workers-0-10-x7k2p)",
+        "slice 1 worker 0 (trainer-workers-1-0-x7k2p)",
+        "controller",
+    ]
+
+
+def test_excluded_entries_are_left_out(mldiag: CommandLine) -> None:
+    (mldiag.folder / "noise.log").write_text(LINES)
+    for patterns, shown in (
+        (("-x", "^INFO"), ["ERROR failed"]),
+        (("-x", "nothing", "--exclude", "fail"), ["INFO started"]),
+    ):
+        printed = json.loads(mldiag.run("trace", "noise.log", "--out", "-", *patterns).out)["traceEvents"]
+        assert [each["name"] for each in printed if each["ph"] == "i"] == shown
+    assert "(: not a regular expression" in mldiag.failure("trace", "noise.log", "-x", "(", code=64)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

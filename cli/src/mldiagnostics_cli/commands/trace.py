@@ -11,6 +11,8 @@ from mldiagnostics_cli.commands.options import OutputFormat, examples, output_op
 from mldiagnostics_cli.commands.source_options import source_options
 
 if TYPE_CHECKING:
+    from re import Pattern
+
     from mldiagnostics_cli.commands.source_options import SourceChoice
 
 __all__ = ["trace"]
@@ -24,12 +26,24 @@ def _parse_moment(text: str) -> int:
     return moment(text)
 
 
+def _parse_pattern(text: str) -> Pattern[str]:
+    import re
+
+    from mldiagnostics.errors import ConfigurationError
+
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise ConfigurationError(f"{text}: not a regular expression: {error}; escape its signs with \\") from error
+
+
 @click.command(
     epilog=examples(
         "mldiag trace 4f6c",
         "mldiag trace trainer -n ml",
         "mldiag trace trainer.log coordinator.log.gz 4f6c --out incident.json.gz",
         "mldiag trace cloud-logging.json --job trainer --severity WARNING",
+        "mldiag trace cloud-logging.json --exclude 'heartbeat|health check' --exclude '^Poll'",
         "mldiag trace - --out trace.json",
         note="Pods: kubectl logs -l job-name=trainer --prefix --timestamps --tail=-1 | mldiag trace -",
     )
@@ -45,6 +59,15 @@ def _parse_moment(text: str) -> int:
 @click.option(
     "--severity", type=click.Choice(SEVERITIES, case_sensitive=False), help="Only entries of this severity or above."
 )
+@click.option(
+    "-x",
+    "--exclude",
+    "excluded",
+    multiple=True,
+    metavar="REGEX",
+    callback=parsed(_parse_pattern),
+    help="Leave out entries with a match in their message; may be repeated.",
+)
 @output_option()
 def trace(
     *,
@@ -55,6 +78,7 @@ def trace(
     start: int | None,
     end: int | None,
     severity: str | None,
+    excluded: tuple[Pattern[str], ...],
     output: OutputFormat,
 ) -> None:
     """Write a trace for Perfetto or chrome://tracing: entries of logs, goodput, steps, captures and metrics.
@@ -66,15 +90,16 @@ def trace(
     Runs are found as by `mldiag runs`: in the cluster if -n, -A, --context or --kubeconfig is given; else in files if
     --storage or MLDIAG_STORAGE is given, or ./mldiagnostics exists; else in the cluster of the current context.
 
-    Each pod is a group, with a track for each source file or container; a run has tracks for its time by goodput
-    bucket, its steps, its profiles, and a counter for each metric.
+    Each pod is a group, those of a JobSet or a LeaderWorkerSet by slice and worker, with a track for each source file
+    or container; a run has tracks for its time by goodput bucket, its steps, its profiles, and a counter for each
+    metric.
     """
     from mldiagnostics_cli.trace.export import TraceOptions, write_trace
 
     write_trace(
         source,
         reference,
-        TraceOptions(job=job, start=start, end=end, severity=severity),
+        TraceOptions(job=job, start=start, end=end, severity=severity, excluded=excluded),
         out=out,
         output=output,
     )

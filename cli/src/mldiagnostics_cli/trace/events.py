@@ -10,6 +10,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from mldiagnostics_cli.trace.pod_names import position_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -25,6 +27,10 @@ MAX_NAME = 120
 """Characters of a message that stand on its event; the whole message is among its details."""
 
 OTHER_TRACK = "log"
+
+_MOST_WORKERS = 10**6
+_ALL_WORKERS = 10**12
+"""Groups without a place have the order 0."""
 
 _NO_DETAILS: Mapping[str, object] = MappingProxyType({})
 _encode = json.JSONEncoder(default=dict).encode
@@ -111,9 +117,23 @@ class TraceEvents:
         pid = self._processes.get(process)
         if pid is None:
             pid = self._processes[process] = len(self._processes) + 1
-            named = _naming("process_name", process, pid, 0)
+            named = _process(process, pid)
         numbers = self._tracks[process, thread] = (pid, len(self._tracks) + 1)
         return named + _naming("thread_name", thread, *numbers), *numbers
+
+
+def _process(process: str, pid: int) -> str:
+    """Return the events that name a group.
+
+    Pods stand by slice and worker before all other groups.
+    """
+    position = position_of(process)
+    if position is None:
+        return _naming("process_name", process, pid, 0)
+    order = position.slice * _MOST_WORKERS + position.worker - _ALL_WORKERS
+    return _naming("process_name", f"{position.title} ({process})", pid, 0) + (
+        f'{{"ph":"M","name":"process_sort_index","pid":{pid},"tid":0,"args":{{"sort_index":{order}}}}},\n'
+    )
 
 
 def _naming(kind: str, name: str, pid: int, tid: int) -> str:

@@ -29,6 +29,7 @@ from mldiagnostics_cli.values import DASH, age
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from re import Pattern
 
     from mldiagnostics.runs import RunRow
 
@@ -57,6 +58,8 @@ class TraceOptions:
     start: int | None = None
     end: int | None = None
     severity: str | None = None
+    excluded: tuple[Pattern[str], ...] = ()
+    """Entries with a match in their message are left out."""
 
     def accepts(self, item: LogItem) -> bool:
         """Return whether an item is shown."""
@@ -67,6 +70,8 @@ class TraceOptions:
         if not isinstance(item, LogEntry):
             return True
         if self.job is not None and item.process != self.job and not item.process.startswith(f"{self.job}-"):
+            return False
+        if any(pattern.search(item.message) for pattern in self.excluded):
             return False
         return self.severity is None or is_at_least(item.severity, self.severity)
 
