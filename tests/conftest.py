@@ -8,9 +8,12 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
+import pytest_asyncio
 from cluster.envtest import apiserver
 from mldiagnostics_kube.client.api_client import ApiClient
 from mldiagnostics_kube.client.apiserver import path_to
+from support.programs.browser import REMEDY, executable
+from support.programs.pages import CheckedPages
 from support.servers.buckets import BUCKETS
 from support.servers.connections import disconnected
 from support.servers.emulator import running_emulator
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from cluster.envtest import ApiServer
+    from playwright.async_api import Browser
     from support.servers.emulator import Emulator
     from support.servers.object_servers import ObjectServer
 
@@ -59,6 +63,29 @@ async def namespace(admin: ApiClient) -> str:
     name = f"test-{uuid4().hex[:8]}"
     await admin.create(path_to("", "v1", "namespaces"), {"metadata": {"name": name}})
     return name
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """A Chromium without a window."""
+    from playwright.async_api import async_playwright, expect
+
+    program = executable()
+    if program is None:
+        pytest.skip(REMEDY)
+    expect.set_options(timeout=60_000)
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=program, args=["--disable-gpu"], timeout=120_000)
+        yield browser
+        await browser.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def pages(browser: Browser) -> AsyncIterator[CheckedPages]:
+    """Pages that are checked when the test ends."""
+    pages = CheckedPages(browser)
+    yield pages
+    await pages.check()
 
 
 @pytest.fixture(scope="session")

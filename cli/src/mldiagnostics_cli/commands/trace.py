@@ -42,6 +42,7 @@ def _parse_pattern(text: str) -> Pattern[str]:
         "mldiag trace 4f6c",
         "mldiag trace trainer -n ml",
         "mldiag trace trainer.log coordinator.log.gz 4f6c --out incident.json.gz",
+        "mldiag trace trainer --out incident.html",
         "mldiag trace cloud-logging.json --job trainer --severity WARNING",
         "mldiag trace cloud-logging.json --exclude 'heartbeat|health check' --exclude '^Poll'",
         "mldiag trace - --out trace.json",
@@ -51,7 +52,10 @@ def _parse_pattern(text: str) -> Pattern[str]:
 @click.argument("reference", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_sources)
 @source_options
 @click.option(
-    "--out", metavar="FILE|URL", help="File of the trace, - for standard output; by default SOURCE.trace.json.gz."
+    "--out",
+    metavar="FILE|URL",
+    help="File of the trace, - for standard output; by default SOURCE.trace.json.gz. One named .html is a page that "
+    "opens the trace in Perfetto.",
 )
 @click.option("-j", "--job", metavar="NAME", help="Only entries of pods whose name is NAME or starts with NAME-.")
 @click.option("--start", metavar="TIME", callback=parsed(_parse_moment), help="Only entries from this time on.")

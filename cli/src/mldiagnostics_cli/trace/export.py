@@ -24,6 +24,7 @@ from mldiagnostics_cli.table import TableColumn
 from mldiagnostics_cli.trace.entries import CorruptPart, LogEntry, is_at_least
 from mldiagnostics_cli.trace.events import FOOT, HEAD, TraceEvents
 from mldiagnostics_cli.trace.log_files import read_log
+from mldiagnostics_cli.trace.page import VIEWER, page
 from mldiagnostics_cli.trace.run_tracks import run_events
 from mldiagnostics_cli.values import DASH, age
 
@@ -40,6 +41,7 @@ __all__ = ["TraceOptions", "write_trace"]
 
 STDIN = STDOUT = "-"
 GZIP_SUFFIX = ".gz"
+PAGE_SUFFIX = ".html"
 
 PIECE = 256 * 1024
 """Characters that are compressed and written at once."""
@@ -135,7 +137,9 @@ def write_trace(
         first = skipped.first
         note(f"{log}: parts that cannot be read: {skipped.number}; the first: {first.place} {first.reason}")
     if trace.out != STDOUT and output in {OutputFormat.TABLE, OutputFormat.WIDE}:
-        note("Open the file at https://ui.perfetto.dev or in chrome://tracing; it is not uploaded.")
+        is_page = trace.out.endswith(PAGE_SUFFIX)
+        where = "in a browser" if is_page else f"at {VIEWER} or in chrome://tracing"
+        note(f"Open the file {where}; it is not uploaded.")
 
 
 def _write(trace: _Trace, pieces: Iterator[bytes]) -> None:
@@ -145,12 +149,19 @@ def _write(trace: _Trace, pieces: Iterator[bytes]) -> None:
         sys.stdout.buffer.flush()
         return
     root, _, name = trace.out.rpartition("/")
-    content = _compressed(pieces) if name.endswith(GZIP_SUFFIX) else pieces
+    content = _content(name, pieces)
     path = Path(trace.out)
     if path.is_symlink() or (path.exists() and not path.is_file() and not path.is_dir()):
         _write_into(path, content)
     else:
         open_store(root or ("/" if trace.out.startswith("/") else ".")).put(name, content, replace=True)
+
+
+def _content(name: str, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Return the content of a file in the format of its name."""
+    if name.endswith(PAGE_SUFFIX):
+        return page(name.removesuffix(PAGE_SUFFIX).removesuffix(".trace"), _compressed(pieces))
+    return _compressed(pieces) if name.endswith(GZIP_SUFFIX) else pieces
 
 
 def _write_into(path: Path, content: Iterator[bytes]) -> None:
