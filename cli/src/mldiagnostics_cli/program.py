@@ -13,6 +13,7 @@ from mldiagnostics_cli.commands.doctor import doctor
 from mldiagnostics_cli.commands.explain import explain
 from mldiagnostics_cli.commands.goodput import goodput
 from mldiagnostics_cli.commands.mcp import mcp
+from mldiagnostics_cli.commands.mltrace import mltrace
 from mldiagnostics_cli.commands.options import PROGRAM_SETTINGS, examples
 from mldiagnostics_cli.commands.profiles import profiles
 from mldiagnostics_cli.commands.runs import runs
@@ -60,6 +61,7 @@ for command in (
     explain,
     goodput,
     mcp,
+    mltrace,
     profiles,
     runs,
     schedules,

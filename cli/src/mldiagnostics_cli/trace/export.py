@@ -8,7 +8,7 @@ import zlib
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.layout import RUN_RECORD
@@ -21,6 +21,7 @@ from mldiagnostics_cli.output import note, show_rows
 from mldiagnostics_cli.runs.opening import open_source
 from mldiagnostics_cli.sources import find, is_directory
 from mldiagnostics_cli.table import TableColumn
+from mldiagnostics_cli.trace.cloud_logging import CloudLog
 from mldiagnostics_cli.trace.entries import CorruptPart, LogEntry, is_at_least
 from mldiagnostics_cli.trace.events import FOOT, HEAD, TraceEvents
 from mldiagnostics_cli.trace.log_files import read_log
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.commands.source_options import SourceChoice
     from mldiagnostics_cli.trace.log_files import LogItem
+
+    _Source = str | CloudLog | RunRow | list[Path]
 
 __all__ = ["TraceOptions", "write_trace"]
 
@@ -112,13 +115,18 @@ class _Trace:
 
 
 def write_trace(
-    choice: SourceChoice, references: Sequence[str], options: TraceOptions, *, out: str | None, output: OutputFormat
+    choice: SourceChoice,
+    references: Sequence[str | CloudLog],
+    options: TraceOptions,
+    *,
+    out: str | None,
+    output: OutputFormat,
 ) -> None:
     """Write a trace of logs and runs, and print how much it has.
 
     Args:
         choice: Source of the runs.
-        references: Logs, directories of logs, `-` for standard input, and runs.
+        references: Logs, directories of logs, `-` for standard input, runs, and logs of Cloud Logging.
         options: Which entries are shown.
         out: File or URL of the trace, `-` for standard output; by default named after the first source.
         output: Format of the summary.
@@ -128,7 +136,7 @@ def write_trace(
         ClusterFailure: The cluster rejects it.
         StoreError: A run cannot be read, or the file cannot be written.
     """
-    trace = _Trace(_default_out(references[0]) if out is None else out)
+    trace = _Trace(_default_out(_name(references[0])) if out is None else out)
     with ExitStack() as stack:
         _write(trace, _pieces(trace, _resolved(stack, choice, references), options))
     if trace.out != STDOUT:
@@ -178,18 +186,18 @@ def _write_into(path: Path, content: Iterator[bytes]) -> None:
         raise ConfigurationError(f"{path}: cannot be written: {problem}; give another file with --out") from error
 
 
-def _resolved(stack: ExitStack, choice: SourceChoice, references: Sequence[str]) -> list[str | RunRow | list[Path]]:
+def _resolved(stack: ExitStack, choice: SourceChoice, references: Sequence[str | CloudLog]) -> list[_Source]:
     """Return the selected logs and runs.
 
     Their files can be read while the stack is open.
     """
-    found = [_named(reference) for reference in references]
-    runs = [reference for reference, meant in zip(references, found, strict=True) if meant is None]
+    found = [_named(each) if isinstance(each, str) else each for each in references]
+    runs = [_name(reference) for reference, meant in zip(references, found, strict=True) if meant is None]
     if not runs:
         return [meant for meant in found if meant is not None]
     source = stack.enter_context(open_source(choice, runs))
     return [
-        stack.enter_context(source.fetched(source.find(reference))) if meant is None else meant
+        stack.enter_context(source.fetched(source.find(_name(reference)))) if meant is None else meant
         for reference, meant in zip(references, found, strict=True)
     ]
 
@@ -216,6 +224,10 @@ def _is_log(path: Path) -> bool:
     return bool(suffixes) and suffixes[-1] in _LOG_SUFFIXES and suffixes[-2:] != [".trace", ".json"]
 
 
+def _name(source: str | CloudLog) -> str:
+    return source if isinstance(source, str) else source.title
+
+
 def _default_out(source: str) -> str:
     """Return the file of a source; `log.json` and `log.csv` have two."""
     name = "stdin" if source == STDIN else Path(source.rstrip("/")).name.removesuffix(GZIP_SUFFIX)
@@ -240,7 +252,7 @@ def _pieces(trace: _Trace, sources: Iterable[Any], options: TraceOptions) -> Ite
 
 def _texts(trace: _Trace, sources: Iterable[Any], options: TraceOptions) -> Iterator[str]:
     for source in sources:
-        if isinstance(source, str):
+        if isinstance(source, str | CloudLog):
             yield from _log_texts(trace, source, options)
         elif isinstance(source, list):
             for path in source:
@@ -249,15 +261,23 @@ def _texts(trace: _Trace, sources: Iterable[Any], options: TraceOptions) -> Iter
             yield from run_events(trace.events, source, now=time.time_ns() // 1000, log=goodput_log(source))
 
 
-def _log_texts(trace: _Trace, path: str, options: TraceOptions) -> Iterator[str]:
-    title = "stdin" if path == STDIN else Path(path).name
+def _log_texts(trace: _Trace, log: str | CloudLog, options: TraceOptions) -> Iterator[str]:
     with ExitStack() as stack:
-        file: BinaryIO = sys.stdin.buffer if path == STDIN else stack.enter_context(Path(path).open("rb"))
+        title, file = _opened(stack, log)
         for item in read_log(file):
             if isinstance(item, CorruptPart):
-                trace.skipped.setdefault(path, _SkippedParts(item)).number += 1
+                trace.skipped.setdefault(_name(log), _SkippedParts(item)).number += 1
             elif options.accepts(item):
                 yield trace.events.log(item, title) if isinstance(item, LogEntry) else trace.events.sample(item)
+
+
+def _opened(stack: ExitStack, log: str | CloudLog) -> tuple[str, IO[bytes]]:
+    """Return the name of a log, and its file while the stack is open."""
+    if isinstance(log, CloudLog):
+        return log.title, stack.enter_context(log.opened())
+    if log == STDIN:
+        return "stdin", sys.stdin.buffer
+    return Path(log).name, stack.enter_context(Path(log).open("rb"))
 
 
 def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:

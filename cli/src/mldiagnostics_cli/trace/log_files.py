@@ -8,7 +8,7 @@ import gzip
 import json
 import re
 import time
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 from mldiagnostics_cli.trace.entries import CorruptPart, LogEntry, MetricSample, of_document
 from mldiagnostics_cli.trace.text_lines import TextLogParser
@@ -32,7 +32,7 @@ _NEXT_OBJECT = re.compile(r"\n\s{0,2}(?=\{)|\},\s*(?=\{)")
 _CSV_HEAD = re.compile(r"[^\n]*\b(timestamp|receiveTimestamp)\b[^\n]*,|[^\n]*,[^\n]*\b(timestamp|receiveTimestamp)\b")
 
 
-def read_log(file: BinaryIO) -> Iterator[LogItem]:
+def read_log(file: IO[bytes]) -> Iterator[LogItem]:
     """Yield the items of a log in the order of the file, in constant memory.
 
     The format is found by its start: an array or a sequence of JSON objects as `gcloud logging read --format=json`
