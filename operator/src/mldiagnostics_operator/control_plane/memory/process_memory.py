@@ -11,7 +11,7 @@ from mldiagnostics_api.reports.reported_run import ReportedHost, ReportedSession
 from mldiagnostics_operator.control_plane.limits import PROCESS_BYTES, SESSIONS_OF_OTHER_RANKS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from mldiagnostics_api.reports.models import Phase, Report
 
@@ -24,7 +24,7 @@ class LeaderFacts:
 
     name: str = ""
     group: str = ""
-    tags: Sequence[str] = ()
+    tags: tuple[str, ...] = ()
     notes: str = ""
     storage: str = ""
     started: float | None = None
@@ -190,7 +190,8 @@ _LEADER_FIELDS = frozenset(LeaderFacts.__slots__)
 
 def _known(saved: Mapping[str, Any]) -> dict[str, Any]:
     """Return the facts without those of earlier versions."""
-    return {name: value for name, value in saved.items() if name in _LEADER_FIELDS}
+    known = {name: value for name, value in saved.items() if name in _LEADER_FIELDS}
+    return known | {"tags": tuple(known.get("tags", ()))}
 
 
 def _text_bytes(*texts: str) -> int:
