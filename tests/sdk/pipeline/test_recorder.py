@@ -179,7 +179,7 @@ class Recorder(RuleBasedStateMachine):
 
     @invariant()
     def the_bound_holds(self) -> None:
-        assert sum(isinstance(entry, tuple) for entry in self.buffer.entries) <= CAPACITY
+        assert sum(isinstance(entry, tuple) for entry in self.buffer.entries.copy()) <= CAPACITY
 
     def all_but_what_was_dropped_is_there_in_order(self) -> None:
         for sink in self.sinks:

@@ -53,10 +53,10 @@ class StalledServer:
 
     def _answer_once(self, connection: socket.socket) -> None:
         connection.settimeout(DEADLINE_S)
-        with self._tls.wrap_socket(connection, server_side=True) as encrypted:
+        left = suppress(ConnectionError, ssl.SSLError)  # at any moment, on a slow machine also in the handshake
+        with left, self._tls.wrap_socket(connection, server_side=True) as encrypted:
             encrypted.recv(65536)
             encrypted.sendall(self._answer)
-            with suppress(ConnectionResetError):
-                while socket.socket.recv(encrypted, 65536):  # below TLS, so that nothing is answered
-                    pass
+            while socket.socket.recv(encrypted, 65536):  # below TLS, so that nothing is answered
+                pass
         self.dropped.put(None)

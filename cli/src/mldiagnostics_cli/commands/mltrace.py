@@ -11,7 +11,7 @@ from mldiagnostics_cli.commands.options import OutputFormat, examples, parsed
 from mldiagnostics_cli.commands.source_options import SourceChoice
 
 if TYPE_CHECKING:
-    from mldiagnostics_cli.trace.cloud_logging import CloudLog
+    from mldiagnostics_cli.trace.cloud_logging import JobLogs
 
 __all__ = ["mltrace"]
 
@@ -54,13 +54,13 @@ def mltrace(
     """
     from mldiagnostics_cli.trace.export import TraceOptions, write_trace
 
-    source: str | CloudLog
+    source: str | JobLogs
     if filename is None:
-        from mldiagnostics_cli.trace.cloud_logging import CloudLog
+        from mldiagnostics_cli.trace.cloud_logging import JobLogs
 
         end = int(time.time() * 1e6) if end_time is None else end_time
         start = end - _HOUR_US if start_time is None else start_time
-        source = CloudLog(project=project_id, job=jobname, start=start, end=end, wanted=log_filter)
+        source = JobLogs(project=project_id, job=jobname, start=start, end=end, wanted=log_filter)
     else:
         source = filename
     stem = output_filename or filename or jobname

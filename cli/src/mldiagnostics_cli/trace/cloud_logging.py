@@ -17,11 +17,11 @@ from mldiagnostics_cli.captures.gce_tunnels import gcloud_problem
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["CloudLog"]
+__all__ = ["JobLogs"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CloudLog:
+class JobLogs:
     """Entries of the containers of a job; times are microseconds since 1970.
 
     Args:

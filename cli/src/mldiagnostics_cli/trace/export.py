@@ -21,7 +21,7 @@ from mldiagnostics_cli.output import note, show_rows
 from mldiagnostics_cli.runs.opening import open_source
 from mldiagnostics_cli.sources import find, is_directory
 from mldiagnostics_cli.table import TableColumn
-from mldiagnostics_cli.trace.cloud_logging import CloudLog
+from mldiagnostics_cli.trace.cloud_logging import JobLogs
 from mldiagnostics_cli.trace.entries import CorruptPart, LogEntry, is_at_least
 from mldiagnostics_cli.trace.events import FOOT, HEAD, TraceEvents
 from mldiagnostics_cli.trace.log_files import read_log
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.commands.source_options import SourceChoice
     from mldiagnostics_cli.trace.log_files import LogItem
 
-    _Source = str | CloudLog | RunRow | list[Path]
+    _Source = str | JobLogs | RunRow | list[Path]
 
 __all__ = ["TraceOptions", "write_trace"]
 
@@ -116,7 +116,7 @@ class _Trace:
 
 def write_trace(
     choice: SourceChoice,
-    references: Sequence[str | CloudLog],
+    references: Sequence[str | JobLogs],
     options: TraceOptions,
     *,
     out: str | None,
@@ -186,7 +186,7 @@ def _write_into(path: Path, content: Iterator[bytes]) -> None:
         raise ConfigurationError(f"{path}: cannot be written: {problem}; give another file with --out") from error
 
 
-def _resolved(stack: ExitStack, choice: SourceChoice, references: Sequence[str | CloudLog]) -> list[_Source]:
+def _resolved(stack: ExitStack, choice: SourceChoice, references: Sequence[str | JobLogs]) -> list[_Source]:
     """Return the selected logs and runs.
 
     Their files can be read while the stack is open.
@@ -224,7 +224,7 @@ def _is_log(path: Path) -> bool:
     return bool(suffixes) and suffixes[-1] in _LOG_SUFFIXES and suffixes[-2:] != [".trace", ".json"]
 
 
-def _name(source: str | CloudLog) -> str:
+def _name(source: str | JobLogs) -> str:
     return source if isinstance(source, str) else source.title
 
 
@@ -252,7 +252,7 @@ def _pieces(trace: _Trace, sources: Iterable[Any], options: TraceOptions) -> Ite
 
 def _texts(trace: _Trace, sources: Iterable[Any], options: TraceOptions) -> Iterator[str]:
     for source in sources:
-        if isinstance(source, str | CloudLog):
+        if isinstance(source, str | JobLogs):
             yield from _log_texts(trace, source, options)
         elif isinstance(source, list):
             for path in source:
@@ -261,7 +261,7 @@ def _texts(trace: _Trace, sources: Iterable[Any], options: TraceOptions) -> Iter
             yield from run_events(trace.events, source, now=time.time_ns() // 1000, log=goodput_log(source))
 
 
-def _log_texts(trace: _Trace, log: str | CloudLog, options: TraceOptions) -> Iterator[str]:
+def _log_texts(trace: _Trace, log: str | JobLogs, options: TraceOptions) -> Iterator[str]:
     with ExitStack() as stack:
         title, file = _opened(stack, log)
         for item in read_log(file):
@@ -271,9 +271,9 @@ def _log_texts(trace: _Trace, log: str | CloudLog, options: TraceOptions) -> Ite
                 yield trace.events.log(item, title) if isinstance(item, LogEntry) else trace.events.sample(item)
 
 
-def _opened(stack: ExitStack, log: str | CloudLog) -> tuple[str, IO[bytes]]:
+def _opened(stack: ExitStack, log: str | JobLogs) -> tuple[str, IO[bytes]]:
     """Return the name of a log, and its file while the stack is open."""
-    if isinstance(log, CloudLog):
+    if isinstance(log, JobLogs):
         return log.title, stack.enter_context(log.opened())
     if log == STDIN:
         return "stdin", sys.stdin.buffer
