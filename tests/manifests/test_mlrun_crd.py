@@ -29,6 +29,9 @@ STATUS: dict[str, Any] = {
     "runId": RUN,
     "aliases": ["0b9d4ed8-5ad9-4b51-9d0c-44c1b3c0f9c7"],
     "displayName": "x" * 253,
+    "reportedName": "x" * 256,
+    "reportedTags": [f"{number:064}" for number in range(32)],
+    "reportedNotes": "x" * 2000,
     "storageLocation": LONG,
     "reportedStorage": LONG,
     "phase": "Failed",
@@ -170,7 +173,13 @@ def test_what_the_run_is_cannot_change_but_its_settings_can(api: Requests, names
         changed = api.merge_patch(f"{path}/{name}", {"spec": spec})
         assert changed.status == 422, spec
         assert f"{next(iter(spec))} is immutable; create another MLRun for another run" in changed.message
-    settings = {"displayName": "x", "retention": {"ttlSecondsAfterFinished": 60}, "storageLocation": "gs://b/x"}
+    settings = {
+        "displayName": "x",
+        "tags": ["a"],
+        "notes": "n",
+        "retention": {"ttlSecondsAfterFinished": 60},
+        "storageLocation": "gs://b/x",
+    }
     assert api.merge_patch(f"{path}/trainer", {"spec": settings}).status == 200
     outside = api.merge_patch(f"{path}/trainer", {"spec": {"storageLocation": "gs://b/../x"}})
     assert "must not contain '..'" in outside.message
