@@ -18,8 +18,9 @@ async def test_a_flood_of_one_client_delays_another_by_one_turn() -> None:
         await take("first")
         flood = [asyncio.create_task(take("flood")) for _ in range(50)]
         await asyncio.sleep(0)
+        before = order.count("flood")  # more than one, if the machine was slow meanwhile
         await take("honest")
-        assert order.count("flood") <= 2, "one turn was free at once, one came before in the circle"
+        assert order.count("flood") - before <= 2, "one turn was given already, one came before in the circle"
         await asyncio.gather(*flood)
     assert order.count("flood") == 50
 
