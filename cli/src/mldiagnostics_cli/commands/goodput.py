@@ -7,19 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mldiagnostics_cli.commands.completed_values import complete_sources
-from mldiagnostics_cli.commands.options import examples, parsed
+from mldiagnostics_cli.commands.options import examples, parse_moment, parsed
 from mldiagnostics_cli.commands.source_options import source_options
 
 if TYPE_CHECKING:
     from mldiagnostics_cli.commands.source_options import SourceChoice
 
 __all__ = ["goodput"]
-
-
-def _parse_moment(text: str) -> int:
-    from mldiagnostics.goodput.options import moment
-
-    return moment(text)
 
 
 def _parse_window(text: str) -> float:
@@ -82,12 +76,12 @@ def _parse_interval(ends: tuple[str, str]) -> tuple[int, int]:
 @click.option(
     "--now",
     metavar="TIME",
-    callback=parsed(_parse_moment),
+    callback=parsed(parse_moment),
     help="Moment of the report: 2026-11-21T10:00:00Z, or seconds since 1970.",
 )
 @click.option("--devices", metavar="N", callback=parsed(_parse_positive), help="All devices, for device-hours.")
 @click.option(
-    "--created", metavar="TIME", callback=parsed(_parse_moment), help="Request of the job, for figures with queueing."
+    "--created", metavar="TIME", callback=parsed(parse_moment), help="Request of the job, for figures with queueing."
 )
 @click.option(
     "--ideal-step-time",

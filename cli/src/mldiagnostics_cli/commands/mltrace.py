@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mldiagnostics_cli.commands.options import OutputFormat, examples, parsed
+from mldiagnostics_cli.commands.options import OutputFormat, examples, parse_moment, parsed
 from mldiagnostics_cli.commands.source_options import SourceChoice
 
 if TYPE_CHECKING:
@@ -16,12 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["mltrace"]
 
 _HOUR_US = 3600 * 10**6
-
-
-def _parse_moment(text: str) -> int:
-    from mldiagnostics.goodput.options import moment
-
-    return moment(text)
 
 
 @click.command(
@@ -33,8 +27,8 @@ def _parse_moment(text: str) -> int:
 @click.option("-f", "--filename", metavar="FILE", help="Export of Cloud Logging; by default the logs of the project.")
 @click.option("-j", "--jobname", required=True, metavar="NAME", help="Name of the JobSet.")
 @click.option("-p", "--project_id", required=True, metavar="PROJECT", help="Google Cloud project; unused with -f.")
-@click.option("-s", "--start_time", metavar="TIME", callback=parsed(_parse_moment), help="Default: 1 h before the end.")
-@click.option("-e", "--end_time", metavar="TIME", callback=parsed(_parse_moment), help="Default: now.")
+@click.option("-s", "--start_time", metavar="TIME", callback=parsed(parse_moment), help="Default: 1 h before the end.")
+@click.option("-e", "--end_time", metavar="TIME", callback=parsed(parse_moment), help="Default: now.")
 @click.option("-l", "--log_filter", default="", metavar="FILTER", help="Filter of Cloud Logging for further terms.")
 @click.option("-o", "--output_filename", metavar="FILE", help="Page of the trace, without .html.")
 @click.option("--loglevel", metavar="LEVEL", expose_value=False, help="Accepted, without an effect.")

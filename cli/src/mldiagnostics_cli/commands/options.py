@@ -16,6 +16,7 @@ __all__ = [
     "OutputFormat",
     "examples",
     "output_option",
+    "parse_moment",
     "parsed",
     "since_option",
     "storage_option",
@@ -64,6 +65,17 @@ def parsed(parse: Callable[[Any], Any]) -> Callable[[click.Context, click.Parame
             raise click.BadParameter(str(error)) from error
 
     return convert
+
+
+def parse_moment(text: str) -> int:
+    """Return a time that a user gave, in microseconds since 1970.
+
+    Raises:
+        ConfigurationError: The text is not a time.
+    """
+    from mldiagnostics.goodput.options import moment
+
+    return moment(text)
 
 
 def since_option(command: F) -> F:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mldiagnostics_cli.commands.completed_values import complete_sources
-from mldiagnostics_cli.commands.options import OutputFormat, examples, output_option, parsed
+from mldiagnostics_cli.commands.options import OutputFormat, examples, output_option, parse_moment, parsed
 from mldiagnostics_cli.commands.source_options import source_options
 
 if TYPE_CHECKING:
@@ -18,12 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["trace"]
 
 SEVERITIES = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-
-
-def _parse_moment(text: str) -> int:
-    from mldiagnostics.goodput.options import moment
-
-    return moment(text)
 
 
 def _parse_pattern(text: str) -> Pattern[str]:
@@ -58,8 +52,8 @@ def _parse_pattern(text: str) -> Pattern[str]:
     "opens the trace in Perfetto.",
 )
 @click.option("-j", "--job", metavar="NAME", help="Only entries of pods whose name is NAME or starts with NAME-.")
-@click.option("--start", metavar="TIME", callback=parsed(_parse_moment), help="Only entries from this time on.")
-@click.option("--end", metavar="TIME", callback=parsed(_parse_moment), help="Only entries before this time.")
+@click.option("--start", metavar="TIME", callback=parsed(parse_moment), help="Only entries from this time on.")
+@click.option("--end", metavar="TIME", callback=parsed(parse_moment), help="Only entries before this time.")
 @click.option(
     "--severity", type=click.Choice(SEVERITIES, case_sensitive=False), help="Only entries of this severity or above."
 )
