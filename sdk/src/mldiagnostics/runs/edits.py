@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.store import Store
 
-__all__ = ["edit_run", "edited_runs", "read_edits", "run_folders"]
+__all__ = ["edit_run", "edits_keys", "read_edits", "run_folders"]
 
 _MAX_BYTES = 64 * 2**10
 _TRIES = 5
@@ -34,18 +34,13 @@ def run_folders(store: Store) -> list[str]:
     return [folder for folder in store.folders() if folder != EDITS_DIR]
 
 
-def edited_runs(store: Store) -> frozenset[str]:
-    """Return the directories of the runs below a root that people have edited.
+def edits_keys(store: Store) -> frozenset[str]:
+    """Return the keys of the files with edits below a root, see `layout.edits_key`.
 
     Raises:
         StoreError: The root cannot be read.
     """
-    suffix = edits_key("")[len(EDITS_DIR) + 1 :]
-    return frozenset(
-        entry.key.removeprefix(f"{EDITS_DIR}/").removesuffix(suffix)
-        for entry in store.list(EDITS_DIR)
-        if entry.key.endswith(suffix)
-    )
+    return frozenset(entry.key for entry in store.list(EDITS_DIR))
 
 
 def read_edits(store: Store, folder: str) -> RunDescription:

@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.layout import RUN_RECORD
-from mldiagnostics.runs.edits import edited_runs, run_folders
+from mldiagnostics.layout import RUN_RECORD, edits_key
+from mldiagnostics.runs.edits import edits_keys, run_folders
 from mldiagnostics.runs.run_record import read_run, run_at, with_sessions
 from mldiagnostics.store import open_store
 
@@ -48,9 +48,10 @@ def list_runs(
     """Return the runs below a root, the newest first.
 
     Of each run its run.json is read, and of those that match the names of the profile sessions are listed: two requests
-    to a store, 32 runs at a time, however long the runs are. The rows are those of `find_run`: of runs with several
-    ranks, and of those that have not written their end, the ends of the records are read as by `ranks`. A folder
-    without a run.json is not a run; a run.json that cannot be read is left out with one warning.
+    to a store, 32 runs at a time, however long the runs are; and of each that people edited, its edits. The rows are
+    those of `find_run`: of runs with several ranks, and of those that have not written their end, the ends of the
+    records are read as by `ranks`. A folder without a run.json is not a run; a run.json that cannot be read is left
+    out with one warning.
 
     Args:
         storage: Root of the runs: a path or URL.
@@ -85,10 +86,10 @@ def list_runs(
             return False
         return since is None or max(row.created or 0, row.started or 0, row.heartbeat or 0, row.ended or 0) > since
 
-    edited = edited_runs(store)
+    edited = edits_keys(store)
 
     def read_one(folder: str) -> RecordedRun | None:
-        return read_run(store, folder, moment, is_edited=folder in edited, unreadable=unreadable)
+        return read_run(store, folder, moment, is_edited=edits_key(folder) in edited, unreadable=unreadable)
 
     read = _map_all(read_one, run_folders(store))
     rows = sorted(
