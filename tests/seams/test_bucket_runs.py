@@ -35,7 +35,7 @@ async def test_a_run_in_a_bucket_is_the_same_everywhere(bucket_url: str, tmp_pat
     (row,) = line.document("runs", "list")
     assert (row["displayName"], row["phase"], row["progress"]["step"]) == ("far", "Completed", 19)
     (account,) = line.document("goodput", f"{url}/far")
-    assert account["cumulative"]["last_step"] == 19
+    assert account["cumulative"]["lastStep"] == 19
     line.lines("profiles", "download", "far/one", "--to", "copy")
     assert [file.read_bytes() for file in (tmp_path / "copy").rglob("*.xplane.pb")] == [TRACE]
 

@@ -160,11 +160,11 @@ async def assert_accounts(places: ClusterSurfaces, played: PlayedRun, history: C
                 break
     goodput = then["goodput"]
     assert (None if goodput is None else round(goodput, 4)) == account.get("ratio"), (account, then)
-    assert then["elapsed_s"] == pytest.approx(account["elapsedSeconds"])
+    assert then["elapsedSeconds"] == pytest.approx(account["elapsedSeconds"])
     if history.outcome != "active":
         shown = await places.read(played.run_id)
         assert shown.report is not None
-        assert shown.report["cumulative"] == final
+        assert shown.report["cumulative"].items() <= final.items(), "the command adds the keys of before"
 
 
 async def account_at(places: ClusterSurfaces, played: PlayedRun, moment: str) -> Document:

@@ -14,6 +14,7 @@ from mldiagnostics.identity.origin import Origin
 from mldiagnostics.runs import list_runs
 from mldiagnostics.spool.creation import create_directory
 from mldiagnostics.store import open_store
+from mldiagnostics.text.timestamps import posix_seconds
 from support.programs.command_line import CommandLine
 from support.programs.processes import Programs
 from support.run_files import put_run
@@ -75,10 +76,10 @@ def assert_texts(storage: Path, row: dict[str, Any]) -> None:
         figures = figures_of(text_of(storage, "goodput", RUN, "-o", "html"))
         [report] = document_of(storage, "goodput", RUN)
         if row["completionTime"] is None:
-            assert report["now"] <= time.time()
+            assert posix_seconds(report["asOfTime"]) <= time.time()
             return
         assert figures["goodput"] == share_of(row["goodput"], 1)
-        assert figures["elapsed"] == duration(report["cumulative"]["elapsed_s"])
+        assert figures["elapsed"] == duration(report["cumulative"]["elapsedSeconds"])
         assert f"goodput     {share_of(row['goodput'])}" in lines
 
 

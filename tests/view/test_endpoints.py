@@ -148,8 +148,8 @@ async def test_the_time_of_listed_runs(server: aiohttp.ClientSession, root: Path
     assert listed["runs"].keys() == set(names[:2])
     assert listed["runs"][names[1]] is None
     account = listed["runs"][names[0]]
-    whole = account["productive_s"] + sum(account["unproductive_s"].values())
-    assert whole == pytest.approx(account["elapsed_s"])
+    whole = account["productiveSeconds"] + sum(account["unproductiveSeconds"].values())
+    assert whole == pytest.approx(account["elapsedSeconds"])
     status, steps = await read(server, f"/api/runs/{root.name}/trained/steptimes")
     assert (status, steps["count"]) == (200, STEPS - 1)
     # A step of this run can be shorter than a microsecond, the resolution of its records.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from mldiagnostics.store import open_store
+from mldiagnostics.text.timestamps import timestamp
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_kube.client.apiserver import path_to
 from support.cluster.definitions import install
@@ -115,12 +116,12 @@ async def test_the_account_of_a_run_that_ended_or_is_held_back_ends_there(
     assert going_on["hang"]["suspected"]
     await admin.patch(path, {"status": status})
     [report] = mldiag.document("goodput", "trainer")
-    assert (report["now"], report["cumulative"]["elapsed_s"]) == (started + 60, 60)
+    assert (report["asOfTime"], report["cumulative"]["elapsedSeconds"]) == (timestamp(started + 60), 60)
     assert report["cumulative"]["goodput"] == 0.5
     assert not report["hang"]["suspected"]
     assert report["stopped"].startswith(status["reason"])
     [earlier] = mldiag.document("goodput", "trainer", "--now", str(started + 40))
-    assert earlier["cumulative"]["elapsed_s"] == 40
+    assert earlier["cumulative"]["elapsedSeconds"] == 40
 
 
 @pytest.mark.parametrize("bucket_url", ["gs"], indirect=True)

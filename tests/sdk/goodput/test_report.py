@@ -200,7 +200,32 @@ def test_the_parts_of_any_report_add_up(data: st.DataObject) -> None:
         parts = phases.detect_s + phases.reschedule_s + phases.init_s + phases.restore_s + phases.first_step_s
         assert parts + phases.rest_s == pytest.approx(phases.total_s)
         assert min(phases.detect_s, phases.reschedule_s, phases.rest_s) >= 0
-    assert from_json(json.loads(json.dumps(as_json(report), allow_nan=False))) == report
+    for old_keys in (True, False):
+        document = json.loads(json.dumps(as_json(report, old_keys=old_keys), allow_nan=False))
+        assert from_json(document) == report
+
+
+def test_keys_are_those_of_runs_and_the_keys_of_before_stay_beside_them(report: GoodputReport) -> None:
+    document, old = as_json(report, old_keys=False), as_json(report)
+    cumulative = document["cumulative"]
+    assert cumulative["startTime"] == "2026-09-21T14:13:20.000000Z"
+    assert cumulative["elapsedSeconds"] == report.cumulative.elapsed_s
+    assert document["disruptions"][0]["wastedSeconds"] == report.disruptions[0].wasted_s
+    assert old["disruptions"][0]["wasted_s"] == report.disruptions[0].wasted_s
+    assert (old["v"], old["cumulative"]["start"]) == (1, report.cumulative.start)
+    assert "_s" not in "".join(keys_of(document))
+    assert keys_of(document) < keys_of(old)
+
+
+def keys_of(value: object) -> set[str]:
+    """Return the keys of a document, without those of its maps by cause."""
+    if isinstance(value, list):
+        return {key for each in value for key in keys_of(each)}
+    if not isinstance(value, dict):
+        return set()
+    return {str(key) for key in value if str(key).upper() != key} | {
+        key for each in value.values() for key in keys_of(each)
+    }
 
 
 @given(st.data())
@@ -229,7 +254,7 @@ def micros_of(stretch: TimeBreakdown) -> int:
 
 def test_a_report_of_an_earlier_version_is_read_without_the_later_keys(report: GoodputReport) -> None:
     document = as_json(report)
-    for key in ("start_up_s", "stopped", "corrected"):
+    for key in ("start_up_s", "startUpSeconds", "stopped", "corrected"):
         del document[key]
     for each in document["disruptions"]:
         del each["message"]

@@ -80,16 +80,16 @@ export interface Curve {
 export interface Points { columns: string[]; rows: (number | string | null)[][]; isCut: boolean }
 export interface Curves { axis: string; from: number; to: number; curves: Curve[]; omitted: number; progress: Progress }
 export interface Breakdown {
-  start: number; end: number; elapsed_s: number; productive_s: number; goodput: number | null; unproductive_s: Record<string, number>;
-  window_s: number | null;
+  startTime: string; endTime: string; elapsedSeconds: number; productiveSeconds: number; goodput: number | null; unproductiveSeconds: Record<string, number>;
+  windowSeconds: number | null;
 }
-export interface Disruption { lost: number; cause: string; steps_lost: number; wasted_s: number; recovery: { total_s: number }; message: string }
-export interface GoodputAttempt { number: number; first_step: number | null; last_step: number | null; stretch: Breakdown; ended_by: string | null }
-/** Seconds in equal parts of the time between `start` and `end`. */
-export interface OverTime { start: number; end: number; productive_s: number[]; unproductive_s: Record<string, number[]> }
+export interface Disruption { lostTime: string; cause: string; stepsLost: number; wastedSeconds: number; recovery: { totalSeconds: number }; message: string }
+export interface GoodputAttempt { number: number; firstStep: number | null; lastStep: number | null; stretch: Breakdown; endedBy: string | null }
+/** Seconds in equal parts of the time between `startTime` and `endTime`. */
+export interface OverTime { startTime: string; endTime: string; productiveSeconds: number[]; unproductiveSeconds: Record<string, number[]> }
 export interface GoodputReport {
   cumulative: Breakdown; windows: Breakdown[]; attempts: GoodputAttempt[]; disruptions: Disruption[];
-  steps: { median_s: number | null; ideal_s: number | null } | null;
+  steps: { medianSeconds: number | null; idealSeconds: number | null } | null;
 }
 /**
  * `figures` are those of reliability and cost, with their names; `alarm` needs attention now. `ofCluster` if it is the account of the

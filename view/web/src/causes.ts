@@ -22,9 +22,9 @@ export function causeColor(cause: string): string {
 }
 
 /** Return what took time, productive time first, in an order that is the same for all runs. */
-export function partitionOf(account: { elapsed_s: number; productive_s: number; unproductive_s: Record<string, number> }): Partition {
-  const parts = Object.entries({ productive: account.productive_s, ...account.unproductive_s }).filter(([, seconds]) => seconds > 0);
-  return { total: account.elapsed_s, parts: parts.sort(([one], [other]) => byCause(one, other)) };
+export function partitionOf(account: { elapsedSeconds: number; productiveSeconds: number; unproductiveSeconds: Record<string, number> }): Partition {
+  const parts = Object.entries({ productive: account.productiveSeconds, ...account.unproductiveSeconds }).filter(([, seconds]) => seconds > 0);
+  return { total: account.elapsedSeconds, parts: parts.sort(([one], [other]) => byCause(one, other)) };
 }
 
 const place = (cause: string): number => (ORDER.includes(cause) ? ORDER.indexOf(cause) : ORDER.length);

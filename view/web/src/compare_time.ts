@@ -8,7 +8,7 @@ const BINS_PER_DOUBLING = 16;  // as in step_histogram.py
 const WIDTH = 1000, HEIGHT = 40;
 
 export function showGoodput(box: HTMLElement, runs: readonly Compared[]): void {
-  const accounts = runs.map(({ goodput }) => (goodput && goodput.cumulative.elapsed_s > 0 ? partitionOf(goodput.cumulative) : null));
+  const accounts = runs.map(({ goodput }) => (goodput && goodput.cumulative.elapsedSeconds > 0 ? partitionOf(goodput.cumulative) : null));
   if (!accounts.some(Boolean)) return box.replaceChildren(element("p", { className: "muted" }, "None of the runs has recorded events of goodput."));
   const bars = runs.map((run, at) => {
     const account = accounts[at];

@@ -8,9 +8,9 @@ const HEIGHT = 100;
 
 /** Return the drawing with a line of text for the part under the pointer. */
 export function goodputOverTime(data: OverTime): HTMLElement {
-  const count = data.productive_s.length, length = (data.end - data.start) / count;
-  const parts = data.productive_s.map((productive_s, at) => partitionOf({
-    elapsed_s: length, productive_s, unproductive_s: Object.fromEntries(Object.entries(data.unproductive_s).map(([cause, each]) => [cause, each[at] ?? 0])),
+  const count = data.productiveSeconds.length, length = secondsOf(data) / count;
+  const parts = data.productiveSeconds.map((productiveSeconds, at) => partitionOf({
+    elapsedSeconds: length, productiveSeconds, unproductiveSeconds: Object.fromEntries(Object.entries(data.unproductiveSeconds).map(([cause, each]) => [cause, each[at] ?? 0])),
   }));
   const drawn = drawing("svg", { class: "over-time", viewBox: `0 0 ${count} ${HEIGHT}`, preserveAspectRatio: "none", "shape-rendering": "crispEdges", "aria-hidden": "true" });
   parts.forEach((partition, at) => {
@@ -22,7 +22,7 @@ export function goodputOverTime(data: OverTime): HTMLElement {
     }
   });
   const text = element("p", { className: "muted readout" }, hint(data));
-  const start = (at: number) => moment(new Date(1000 * (data.start + at * length)).toISOString());
+  const start = (at: number) => moment(new Date(Date.parse(data.startTime) + 1000 * at * length).toISOString());
   drawn.addEventListener("pointermove", (event) => {
     const { left, width } = drawn.getBoundingClientRect();
     const at = Math.min(count - 1, Math.max(0, Math.floor((count * (event.clientX - left)) / width)));
@@ -30,7 +30,7 @@ export function goodputOverTime(data: OverTime): HTMLElement {
     text.textContent = `${start(at)}, ${duration(length)}: ${shares.join(", ")}`;
   });
   drawn.addEventListener("pointerleave", () => { text.textContent = hint(data); });
-  const causes = ["productive", ...Object.keys(data.unproductive_s)];
+  const causes = ["productive", ...Object.keys(data.unproductiveSeconds)];
   const numbers = button("Numbers", () => showNumbers("Goodput over time", ["start", ...causes.map((cause) => `${causeName(cause)} (s)`)],
     parts.map(({ parts: each }, at) => [start(at), ...causes.map((cause) => (each.find(([name]) => name === cause)?.[1] ?? 0).toFixed(1))])));
   const [first, last] = [start(0), start(count)];
@@ -39,5 +39,9 @@ export function goodputOverTime(data: OverTime): HTMLElement {
 }
 
 function hint(data: OverTime): string {
-  return `Each bar is ${duration((data.end - data.start) / data.productive_s.length)}.`;
+  return `Each bar is ${duration(secondsOf(data) / data.productiveSeconds.length)}.`;
+}
+
+function secondsOf({ startTime, endTime }: OverTime): number {
+  return (Date.parse(endTime) - Date.parse(startTime)) / 1000;
 }

@@ -35,20 +35,20 @@ function content(report: GoodputReport, { overTime, figures, alarm, ofCluster, p
   const { cumulative, windows, attempts, disruptions } = report;
   const partition = partitionOf(cumulative);
   const causes = [...partition.parts].sort(([, one], [, other]) => other - one).map(([cause, seconds]) =>
-    [element("span", {}, swatch(cause), causeName(cause)), duration(seconds), percent(seconds / Math.max(1e-9, cumulative.elapsed_s))]);
-  const spans = [...windows.filter(({ elapsed_s }) => elapsed_s < cumulative.elapsed_s), { ...cumulative, window_s: null }].map((each) =>
-    [each.window_s === null ? "whole run" : `last ${duration(each.window_s)}`, percent(each.goodput), biggest(each.unproductive_s)]);
-  const stretches = attempts.map((each) => [String(each.number), steps(each.first_step, each.last_step), duration(each.stretch.elapsed_s),
-    percent(each.stretch.goodput), biggest(each.stretch.unproductive_s), each.ended_by, lane(each.stretch, cumulative)]);
-  const losses = disruptions.map((each) => [moment(new Date(1000 * each.lost).toISOString()), each.cause, each.message || null,
-    each.steps_lost, duration(each.wasted_s), duration(each.recovery.total_s)]);
+    [element("span", {}, swatch(cause), causeName(cause)), duration(seconds), percent(seconds / Math.max(1e-9, cumulative.elapsedSeconds))]);
+  const spans = [...windows.filter(({ elapsedSeconds }) => elapsedSeconds < cumulative.elapsedSeconds), { ...cumulative, windowSeconds: null }].map((each) =>
+    [each.windowSeconds === null ? "whole run" : `last ${duration(each.windowSeconds)}`, percent(each.goodput), biggest(each.unproductiveSeconds)]);
+  const stretches = attempts.map((each) => [String(each.number), steps(each.firstStep, each.lastStep), duration(each.stretch.elapsedSeconds),
+    percent(each.stretch.goodput), biggest(each.stretch.unproductiveSeconds), each.endedBy, lane(each.stretch, cumulative)]);
+  const losses = disruptions.map((each) => [moment(each.lostTime), each.cause, each.message || null,
+    each.stepsLost, duration(each.wastedSeconds), duration(each.recovery.totalSeconds)]);
   return [
     ...(alarm ? [problem(alarm)] : []),
     element("p", { className: "figure" }, element("strong", {}, percent(cumulative.goodput)),
-      element("span", { className: "muted" }, ` of ${duration(cumulative.elapsed_s)} went into steps that count`)),
+      element("span", { className: "muted" }, ` of ${duration(cumulative.elapsedSeconds)} went into steps that count`)),
     ...(ofCluster ? [asOf(cumulative, obstacle)] : bounds(cumulative, run)),
     element("div", { className: "whole" }, goodputBar(partition) as unknown as Node),
-    ...(overTime && cumulative.elapsed_s > 0 ? [element("h2", {}, "Over time"), goodputOverTime(overTime)] : []),
+    ...(overTime && cumulative.elapsedSeconds > 0 ? [element("h2", {}, "Over time"), goodputOverTime(overTime)] : []),
     element("div", { className: "columns" },
       titled("By cause", table(["Cause", "Time", "Share"], causes)),
       ...(figures?.length ? [titled("Reliability and cost", table(["Figure", "Value"], figures.map(([name, text]) => [name.trim(), text])))] : []),
@@ -59,25 +59,26 @@ function content(report: GoodputReport, { overTime, figures, alarm, ofCluster, p
 }
 
 /** Return the note of an account that the MLRun has. */
-function asOf({ end }: Breakdown, obstacle: string | null | undefined): Node {
-  const source = `From the MLRun, as of ${moment(new Date(1000 * end).toISOString())}.`;
+function asOf({ endTime }: Breakdown, obstacle: string | null | undefined): Node {
+  const source = `From the MLRun, as of ${moment(endTime)}.`;
   return element("p", { className: "muted" }, [source, obstacle].filter(Boolean).join(" "));
 }
 
 /** Return a note if the account has another start or end than the run. */
-function bounds({ start, end }: Breakdown, { creationTime, completionTime }: Run): Node[] {
-  const differs = (time: string | null, other: number) => time !== null && Math.abs(Date.parse(time) / 1000 - other) > LEAST_DIFFERENCE_S;
-  if (!differs(creationTime, start) && !differs(completionTime, end)) return [];
-  const [from, to] = [start, end].map((each) => moment(new Date(1000 * each).toISOString()));
+function bounds({ startTime, endTime }: Breakdown, { creationTime, completionTime }: Run): Node[] {
+  const differs = (time: string | null, other: string) => time !== null && Math.abs(Date.parse(time) - Date.parse(other)) > 1000 * LEAST_DIFFERENCE_S;
+  if (!differs(creationTime, startTime) && !differs(completionTime, endTime)) return [];
+  const [from, to] = [startTime, endTime].map(moment);
   return [element("p", { className: "muted" }, `The account is from the first job start, ${from}, to the job end, ${to}; the run may be longer.`)];
 }
 
 /** Return the time of an attempt by cause, at its place in the time of the run. */
-function lane(stretch: Breakdown, { start, end }: Breakdown): Node {
+function lane(stretch: Breakdown, { startTime, endTime }: Breakdown): Node {
+  const [start, end, from, to] = [startTime, endTime, stretch.startTime, stretch.endTime].map(Date.parse) as [number, number, number, number];
   const bar = goodputBar(partitionOf(stretch)), size = Math.max(1e-9, end - start);
   const box = element("div", { className: "lane" }, bar);
-  bar.style.marginLeft = `${(100 * (stretch.start - start)) / size}%`;
-  bar.style.width = `${Math.max(0.5, (100 * (stretch.end - stretch.start)) / size)}%`;
+  bar.style.marginLeft = `${(100 * (from - start)) / size}%`;
+  bar.style.width = `${Math.max(0.5, (100 * (to - from)) / size)}%`;
   return box;
 }
 

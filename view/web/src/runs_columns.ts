@@ -5,7 +5,7 @@ import { age, duration, element, labelled, moment, percent } from "./elements.js
 import { valueColumns, type RunValues } from "./value_columns.js";
 import { goodputBar, partitionOfShare } from "./goodput_bar.js";
 
-export interface Account { elapsed_s: number; productive_s: number; unproductive_s: Record<string, number>; goodput: number | null }
+export interface Account { elapsedSeconds: number; productiveSeconds: number; unproductiveSeconds: Record<string, number>; goodput: number | null }
 
 /** A run with its account of goodput and its values, once they are read. */
 export interface Listed { run: Run; id: string; account: Account | null | undefined; values: RunValues | null | undefined }
@@ -46,7 +46,7 @@ export function tagList(tags: readonly string[]): HTMLElement {
 export const goodputOf = ({ run, account }: Listed): number | null => account?.goodput ?? run.goodput;
 
 function partition(listed: Listed): Partition | null {
-  if (listed.account && listed.account.elapsed_s > 0) return partitionOf(listed.account);
+  if (listed.account && listed.account.elapsedSeconds > 0) return partitionOf(listed.account);
   return listed.run.goodput === null ? null : partitionOfShare(listed.run.goodput);
 }
 

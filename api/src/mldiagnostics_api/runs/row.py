@@ -13,6 +13,7 @@ from mldiagnostics.runs.phase import phase_named
 from mldiagnostics.runs.row import RunRow
 from mldiagnostics.runs.row_values import FieldReader
 from mldiagnostics.runs.session_rows import SessionRow
+from mldiagnostics.text.timestamps import timestamp
 
 from mldiagnostics_api.names import FINISHED_RUN_PHASES
 from mldiagnostics_api.runs.display_name import display_name
@@ -92,20 +93,20 @@ def reported_tags(body: Mapping[str, Any]) -> list[str]:
 def account_of(body: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the account of time of an MLRun; None without one.
 
-    It has the names of `mldiagnostics.goodput.report.model.TimeBreakdown`.
+    It has the keys of a breakdown in the JSON of a goodput report.
     """
     goodput = FieldReader(body).part("status").part("goodput")
     elapsed, end = goodput.number("elapsedSeconds"), _seconds(goodput.text("asOfTime"))
     if elapsed is None or end is None:
         return None
     return {
-        "start": end - elapsed,
-        "end": end,
-        "elapsed_s": elapsed,
-        "productive_s": goodput.number("productiveSeconds") or 0.0,
+        "startTime": timestamp(end - elapsed),
+        "endTime": timestamp(end),
+        "elapsedSeconds": elapsed,
+        "productiveSeconds": goodput.number("productiveSeconds") or 0.0,
         "goodput": goodput.number("ratio"),
-        "unproductive_s": goodput.numbers("unproductiveSeconds"),
-        "window_s": None,
+        "unproductiveSeconds": goodput.numbers("unproductiveSeconds"),
+        "windowSeconds": None,
     }
 
 

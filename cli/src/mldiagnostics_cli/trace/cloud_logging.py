@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
-from mldiagnostics.runs.row_values import timestamp
+from mldiagnostics.text.timestamps import timestamp
 
 from mldiagnostics_cli.captures.gce_tunnels import gcloud_problem
 

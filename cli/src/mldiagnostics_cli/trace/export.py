@@ -12,9 +12,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.layout import RUN_RECORD
-from mldiagnostics.runs.row_values import timestamp
 from mldiagnostics.runs.run_goodput import goodput_log
 from mldiagnostics.store import open_store
+from mldiagnostics.text.timestamps import timestamp
 
 from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.output import note, show_rows

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.runs.attempt_numbers import attempt_numbers, earlier_attempts
 from mldiagnostics.runs.phase import phase_named
-from mldiagnostics.runs.row_values import FieldReader, timestamp
+from mldiagnostics.runs.row_values import FieldReader
+from mldiagnostics.text.timestamps import timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

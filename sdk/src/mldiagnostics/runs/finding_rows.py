@@ -9,8 +9,8 @@ from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 from mldiagnostics.findings import MAX_DIAGNOSIS_BYTES, parse_diagnosis
 from mldiagnostics.layout import DIAGNOSIS_RECORD
-from mldiagnostics.runs.row_values import timestamp
 from mldiagnostics.store import open_store
+from mldiagnostics.text.timestamps import timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mldiagnostics.runs.metric_lines import MetricLines
 from mldiagnostics.runs.record_reader import RecordReader
 from mldiagnostics.runs.row import directory_of
-from mldiagnostics.runs.row_values import timestamp
+from mldiagnostics.text.timestamps import timestamp
 
 if TYPE_CHECKING:
     from mldiagnostics.runs.metric_lines import CurveKey, CurvePoints

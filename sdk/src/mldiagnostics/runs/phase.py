@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from mldiagnostics.lifecycle.outcome import TERMINATING, Phase, RunOutcome
-from mldiagnostics.runs.row_values import timestamp
+from mldiagnostics.text.timestamps import timestamp
 
 __all__ = ["phase_at", "phase_named"]
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.lifecycle.outcome import FINAL, Phase, RunOutcome
 from mldiagnostics.pipeline.records import is_goodput
 from mldiagnostics.runs.phase import phase_at, phase_named
-from mldiagnostics.runs.row_values import FieldReader, timestamp
+from mldiagnostics.runs.row_values import FieldReader
+from mldiagnostics.text.timestamps import timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

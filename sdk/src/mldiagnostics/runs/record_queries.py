@@ -13,8 +13,8 @@ from mldiagnostics.runs.record_ends import decoded, head_of, signs_of_life, tail
 from mldiagnostics.runs.record_files import record_files
 from mldiagnostics.runs.record_reader import RecordReader
 from mldiagnostics.runs.row import directory_of
-from mldiagnostics.runs.row_values import timestamp
 from mldiagnostics.text.strict_json import finite
+from mldiagnostics.text.timestamps import timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

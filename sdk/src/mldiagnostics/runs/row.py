@@ -9,7 +9,8 @@ from mldiagnostics.lifecycle.description import RunDescription
 from mldiagnostics.lifecycle.outcome import Phase, RunOutcome
 from mldiagnostics.runs.attempt_numbers import attempt_number
 from mldiagnostics.runs.phase import phase_at, phase_named
-from mldiagnostics.runs.row_values import FieldReader, timestamp
+from mldiagnostics.runs.row_values import FieldReader
+from mldiagnostics.text.timestamps import timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timezone
 from typing import Any
 
-__all__ = ["FieldReader", "timestamp"]
+__all__ = ["FieldReader"]
 
 _MAX_NUMBER = 1e300  # also keeps out NaN and infinities
 
@@ -52,18 +51,3 @@ class FieldReader:
     def part(self, key: str) -> FieldReader:
         """Return the reader of an object below, an empty one if there is none."""
         return FieldReader(self.fields.get(key))
-
-
-def timestamp(t: float | None) -> str | None:
-    """Return Unix seconds as RFC 3339, in UTC with microseconds; None for None.
-
-    >>> timestamp(0.5)
-    '1970-01-01T00:00:00.500000Z'
-    """
-    if t is None:
-        return None
-    try:
-        moment = datetime.fromtimestamp(t, timezone.utc)
-    except (OverflowError, ValueError, OSError):  # a time that no calendar has
-        return None
-    return f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z"

@@ -12,8 +12,9 @@ from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import MLDiagnosticsError, StoreNotFound
 from mldiagnostics.layout import CAPTURE_RECORD, DIAGNOSIS_RECORD, PROFILE_DIR, is_trace, trace_stem
 from mldiagnostics.runs.row import directory_of
-from mldiagnostics.runs.row_values import FieldReader, timestamp
+from mldiagnostics.runs.row_values import FieldReader
 from mldiagnostics.store import open_store
+from mldiagnostics.text.timestamps import timestamp
 
 if TYPE_CHECKING:
     from mldiagnostics.runs.row import RunRow

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.runs.record_ends import decoded
 from mldiagnostics.runs.record_reader import RecordReader
 from mldiagnostics.runs.row import directory_of
-from mldiagnostics.runs.row_values import timestamp
+from mldiagnostics.text.timestamps import timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,8 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics.runs.points import NO_STEP
-from mldiagnostics.runs.row_values import timestamp
 from mldiagnostics.text.strict_json import finite
+from mldiagnostics.text.timestamps import timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

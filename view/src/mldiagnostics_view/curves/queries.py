@@ -6,8 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from mldiagnostics.runs.row_values import timestamp
 from mldiagnostics.text.strict_json import finite
+from mldiagnostics.text.timestamps import timestamp
 
 from mldiagnostics_view.curves.windows import Buckets, Window
 from mldiagnostics_view.limits import MAX_CURVE_BUCKETS, MAX_LISTED_METRICS, MAX_SERIES

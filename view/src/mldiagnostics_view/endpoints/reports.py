@@ -11,6 +11,7 @@ from mldiagnostics.goodput.render.table import alarm, figures
 from mldiagnostics.goodput.report import as_json
 from mldiagnostics.runs import goodput_over_time, last_values, step_times
 from mldiagnostics.runs.record_files import record_files
+from mldiagnostics.text.timestamps import timestamp
 
 from mldiagnostics_view.endpoints.bodies import Body, json_body
 from mldiagnostics_view.limits import (
@@ -35,7 +36,7 @@ __all__ = ["Reports", "TimeReport", "cluster_report"]
 
 WINDOWS_S: Final = (3600.0, 86400.0)
 _FINAL: Final = ("Completed", "Failed")
-_ACCOUNT: Final = ("elapsed_s", "productive_s", "unproductive_s", "goodput")
+_ACCOUNT: Final = ("elapsedSeconds", "productiveSeconds", "unproductiveSeconds", "goodput")
 
 T = TypeVar("T")
 
@@ -117,7 +118,7 @@ def _report(row: RunRow) -> TimeReport:
         return TimeReport(json_body(lambda: {"report": None, "overTime": None}), None)
     report, parts = read
     document: dict[str, Any] = {
-        "report": as_json(report),
+        "report": as_json(report, old_keys=False),
         "overTime": _over_time(report, parts),
         "figures": [*figures(report)],
         "alarm": alarm(report),
@@ -130,10 +131,10 @@ def _over_time(report: GoodputReport, parts: Sequence[TimeBreakdown]) -> dict[st
     """Return the seconds of each cause in equal parts of the time."""
     causes = dict.fromkeys(cause for part in parts for cause in part.unproductive_s)
     return {
-        "start": report.cumulative.start,
-        "end": report.cumulative.end,
-        "productive_s": [part.productive_s for part in parts],
-        "unproductive_s": {cause: [part.unproductive_s.get(cause, 0.0) for part in parts] for cause in causes},
+        "startTime": timestamp(report.cumulative.start),
+        "endTime": timestamp(report.cumulative.end),
+        "productiveSeconds": [part.productive_s for part in parts],
+        "unproductiveSeconds": {cause: [part.unproductive_s.get(cause, 0.0) for part in parts] for cause in causes},
     }
 
 
