@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import MLDiagnosticsError
+from mldiagnostics.runs.session_cache import SessionTooLarge
 from mldiagnostics.store import open_store
 from typing_extensions import override
 
@@ -45,7 +46,7 @@ class _Handler(BaseHTTPRequestHandler):
         status, message = HTTPStatus.OK, ""
         try:
             self.server.stage.prepare(self.path)
-        except ValueError as error:
+        except SessionTooLarge as error:
             status, message = HTTPStatus.INSUFFICIENT_STORAGE, str(error)
         except (MLDiagnosticsError, OSError) as error:
             status, message = HTTPStatus.BAD_GATEWAY, str(error)

@@ -5,25 +5,16 @@ XProf reads neither `s3://` nor `az://`.
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 from mldiagnostics.layout import PROFILE_DIR, RECORDS_DIR, REPORTED_DIR
+from mldiagnostics.runs.session_cache import PARALLEL, SessionCache, StoredSession, has_plain_segments
 
-from mldiagnostics_cli.xprof.stage_plan import (
-    CachedSession,
-    RemoteSession,
-    directory_of,
-    evictions,
-    has_plain_segments,
-    newest_that_fits,
-    sessions_of,
-)
+from mldiagnostics_cli.xprof.stage_plan import directory_of, newest_that_fits, sessions_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,8 +26,6 @@ __all__ = ["SessionStage"]
 DEPTH = 2
 """Sessions of a run, of the root of runs, and of a root with namespaces."""
 LIST_AGE_S = 5.0
-PARALLEL = 16
-_CHUNK_BYTES = 1024 * 1024
 _PLUGINS = PROFILE_DIR.partition("/")[0]
 _WITHOUT_RUNS = {_PLUGINS, RECORDS_DIR, REPORTED_DIR}
 
@@ -55,11 +44,10 @@ class SessionStage:
     """
 
     def __init__(self, store: Store, directory: Path, partial: Path, limit: int) -> None:
-        self._store, self._directory, self._partial, self._limit = store, directory, partial, limit
-        self._listing, self._changing = threading.Lock(), threading.Lock()
-        self._sessions: dict[str, RemoteSession] = {}
-        self._cached: dict[str, RemoteSession] = {}
-        self._used: dict[str, float] = {}
+        self._store, self._directory, self._limit = store, directory, limit
+        self._cache = SessionCache(partial, limit, remedy="make another server with --cache-size")
+        self._listing = threading.Lock()
+        self._sessions: dict[str, StoredSession] = {}
         self._listed = float("-inf")
 
     def refresh(self) -> None:
@@ -72,9 +60,8 @@ class SessionStage:
             for name in self._sessions:
                 self._place(name).mkdir(parents=True, exist_ok=True)
             if gone := known.keys() - self._sessions.keys():
-                with self._changing:
-                    for name in gone:
-                        self._delete(name)
+                for name in gone:
+                    self._cache.clear(self._place(name))
 
     def fetch_newest(self) -> None:
         """Fetch the newest session that fits into the cache. Raises `StoreError`."""
@@ -89,7 +76,7 @@ class SessionStage:
 
         Raises:
             StoreError: The bucket cannot be read.
-            ValueError: The session is larger than the cache.
+            SessionTooLarge: The session is larger than the cache.
         """
         parts = urlsplit(target)
         if parts.path.endswith("/runs"):
@@ -101,38 +88,13 @@ class SessionStage:
         session = self._sessions.get(name) or self._new_session(name)
         if session is None:
             return  # XProf says so
-        with self._changing:
-            if self._cached.get(name) != session:  # or a host has added its trace
-                sizes = [CachedSession(each, _size(self._place(each)), self._used[each]) for each in self._cached]
-                for each in evictions(session, sizes, self._limit):
-                    self._delete(each)
-                    self._place(each).mkdir(parents=True, exist_ok=True)
-                self._fetch(session)
-            self._used[name] = time.monotonic()
-
-    def _fetch(self, session: RemoteSession) -> None:
-        shutil.rmtree(self._partial, ignore_errors=True)
-        self._partial.mkdir()
-
-        def copy(key: str) -> None:
-            with self._store.open(key) as source, (self._partial / key.rpartition("/")[2]).open("wb") as copied:
-                shutil.copyfileobj(source, copied, _CHUNK_BYTES)
-
-        with ThreadPoolExecutor(PARALLEL) as pool:
-            list(pool.map(copy, session.traces))
-        self._delete(session.name)  # an empty directory, or an earlier copy
-        self._place(session.name).parent.mkdir(parents=True, exist_ok=True)
-        self._partial.rename(self._place(session.name))
-        self._cached[session.name] = session
-
-    def _delete(self, name: str) -> None:
-        shutil.rmtree(self._place(name), ignore_errors=True)
-        self._cached.pop(name, None)
+        for each in self._cache.ensure(session, self._place(name)):
+            each.mkdir(parents=True, exist_ok=True)
 
     def _place(self, name: str) -> Path:
         return self._directory / directory_of(name)
 
-    def _remote_sessions(self) -> list[RemoteSession]:
+    def _remote_sessions(self) -> list[StoredSession]:
         level, runs = [""], list[str]()
         with ThreadPoolExecutor(PARALLEL) as pool:
             for _ in range(DEPTH + 1):
@@ -146,20 +108,12 @@ class SessionStage:
                 level = below
             return [session for sessions in pool.map(self._sessions_of, runs) for session in sessions]
 
-    def _new_session(self, name: str) -> RemoteSession | None:
+    def _new_session(self, name: str) -> StoredSession | None:
         """Return a session that was captured after the bucket was listed."""
         if not has_plain_segments(name):
             return None
         sessions = {each.name: each for each in self._sessions_of(name.rpartition("/")[0])}
         return sessions.get(name)
 
-    def _sessions_of(self, run: str) -> list[RemoteSession]:
-        return sessions_of(run, self._store.list(f"{run}/{PROFILE_DIR}" if run else PROFILE_DIR))
-
-
-def _size(directory: Path) -> int:
-    total = 0
-    for path in directory.rglob("*"):
-        with suppress(OSError):  # XProf replaces its files
-            total += path.stat().st_size
-    return total
+    def _sessions_of(self, run: str) -> list[StoredSession]:
+        return sessions_of(run, self._store.list(f"{run}/{PROFILE_DIR}" if run else PROFILE_DIR), self._store)

@@ -1,0 +1,193 @@
+"""Copies of sessions in bounded directories, for programs that read no bucket."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mldiagnostics.errors import MLDiagnosticsError
+from mldiagnostics.layout import is_trace, session_prefix
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from mldiagnostics.store import Store
+
+__all__ = [
+    "PARALLEL",
+    "CachedSession",
+    "SessionCache",
+    "SessionTooLarge",
+    "StoredSession",
+    "evictions",
+    "has_plain_segments",
+    "stored_session",
+]
+
+PARALLEL = 16
+"""Traces that are copied at a time; one stream of a bucket is slower than the network."""
+
+_CHUNK_BYTES = 1024 * 1024
+_MAX_SEGMENT_BYTES = 255
+
+
+class SessionTooLarge(MLDiagnosticsError):
+    """A session is larger than the whole cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSession:
+    """A session in a store.
+
+    Args:
+        name: Its name for people: the path of the run, and the session.
+        traces: Size of each trace by its key.
+        modified: Time of the newest trace, in Unix seconds.
+        store: The store of the traces.
+    """
+
+    name: str
+    traces: Mapping[str, int]
+    modified: float
+    store: Store = field(compare=False)
+
+    @property
+    def bytes(self) -> int:
+        """The size of the traces."""
+        return sum(self.traces.values())
+
+
+@dataclass(frozen=True, slots=True)
+class CachedSession:
+    """A session in the cache.
+
+    `bytes` has the files that others wrote beside the traces too; `used` is the time of the last request.
+    """
+
+    place: Path
+    bytes: int
+    used: float
+
+
+def stored_session(store: Store, session: str) -> StoredSession | None:
+    """Return a session of a run; None without traces. Raises `StoreError`.
+
+    Args:
+        store: The store at the directory of the run.
+        session: Its name.
+    """
+    listed = store.list(session_prefix(session))
+    entries = [entry for entry in listed if is_trace(entry.key) and has_plain_segments(entry.key)]
+    if not entries:
+        return None
+    traces = {entry.key: entry.bytes for entry in entries}
+    return StoredSession(session, traces, max(entry.modified.timestamp() for entry in entries), store)
+
+
+def has_plain_segments(path: str) -> bool:
+    """Return whether a key of a bucket is a path below a directory."""
+    return all(
+        segment not in {"", ".", ".."} and "\0" not in segment and len(segment.encode()) <= _MAX_SEGMENT_BYTES
+        for segment in path.split("/")
+    )
+
+
+def evictions(wanted_bytes: int, others: Iterable[CachedSession], limit: int) -> list[Path]:
+    """Return the places to clear before a session is fetched; pure.
+
+    Those with the oldest use are first.
+
+    Args:
+        wanted_bytes: Size of the session, at most the limit.
+        others: The other sessions in the cache.
+        limit: Most bytes of the cache.
+    """
+    oldest_first = sorted(others, key=lambda each: each.used)
+    excess = wanted_bytes + sum(each.bytes for each in oldest_first) - limit
+    evicted = []
+    for each in oldest_first:
+        if excess <= 0:
+            break
+        evicted.append(each.place)
+        excess -= each.bytes
+    return evicted
+
+
+class SessionCache:
+    """Copies sessions, and deletes those with the oldest use to keep the limit.
+
+    A session appears at its place as a whole. Files that others write there later count when the next one is added.
+
+    Args:
+        partial: A directory on the file system of the places; sessions are there while they are copied.
+        limit: Most bytes of the places together.
+        remedy: Advice for a session that is larger than the limit.
+    """
+
+    def __init__(self, partial: Path, limit: int, *, remedy: str) -> None:
+        self._partial, self._limit, self._remedy = partial, limit, remedy
+        self._changing = threading.Lock()
+        self._cached: dict[Path, StoredSession] = {}
+        self._used: dict[Path, float] = {}
+
+    def ensure(self, session: StoredSession, place: Path) -> list[Path]:
+        """Copy a session to a place, if it is not there as it is in its store.
+
+        Returns:
+            The places that were cleared for it.
+
+        Raises:
+            SessionTooLarge: It is larger than the cache.
+            StoreError: It cannot be read.
+        """
+        with self._changing:
+            cleared: list[Path] = []
+            if self._cached.get(place) != session:  # or a host has added its trace
+                if session.bytes > self._limit:
+                    problem = f"session {session.name}: has {session.bytes} bytes, the cache {self._limit}"
+                    raise SessionTooLarge(f"{problem}; {self._remedy}")
+                others = [CachedSession(each, _size(each), self._used[each]) for each in self._cached if each != place]
+                cleared = evictions(session.bytes, others, self._limit)
+                for each in cleared:
+                    self._clear(each)
+                self._copy(session, place)
+            self._used[place] = time.monotonic()
+            return cleared
+
+    def clear(self, place: Path) -> None:
+        """Delete the session at a place."""
+        with self._changing:
+            self._clear(place)
+
+    def _copy(self, session: StoredSession, place: Path) -> None:
+        shutil.rmtree(self._partial, ignore_errors=True)
+        self._partial.mkdir(parents=True)
+
+        def copy(key: str) -> None:
+            with session.store.open(key) as source, (self._partial / key.rpartition("/")[2]).open("wb") as copied:
+                shutil.copyfileobj(source, copied, _CHUNK_BYTES)
+
+        with ThreadPoolExecutor(PARALLEL) as pool:
+            list(pool.map(copy, session.traces))
+        self._clear(place)  # an empty directory, or an earlier copy
+        place.parent.mkdir(parents=True, exist_ok=True)
+        self._partial.rename(place)
+        self._cached[place] = session
+
+    def _clear(self, place: Path) -> None:
+        shutil.rmtree(place, ignore_errors=True)
+        self._cached.pop(place, None)
+
+
+def _size(directory: Path) -> int:
+    total = 0
+    for path in directory.rglob("*"):
+        with suppress(OSError):  # others replace their files
+            total += path.stat().st_size
+    return total
