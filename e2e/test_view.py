@@ -1,5 +1,6 @@
 """The web view as a Deployment: behind a proxy viewers see what RBAC shows them, without one all runs."""
 
+import gzip
 import json
 import secrets
 import urllib.request
@@ -10,6 +11,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import unquote, urlsplit
 
+import claim_scene
 import pytest
 from cluster import images
 from cluster.paths import REPOSITORY
@@ -20,7 +22,7 @@ from demo.kubectl import Kubectl, eventually
 from demo.on_cluster import HOSTS, start_training
 from forwarding import forwarded
 from injection_scene import temporary_namespace
-from release.parts import COMMAND_LINE, OPERATOR
+from release.parts import COMMAND_LINE, OPERATOR, XPROF
 from scene import RESOURCE
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator", "webhook")]
@@ -41,10 +43,16 @@ InstallView = Callable[[Mapping[str, Any]], None]
 
 
 @pytest.fixture(scope="module")
+def operator_values(claim: str) -> dict[str, Any]:
+    """Values of an operator whose volume is a claim, which the view reads too."""
+    return claim_scene.values(claim) | {"view.mountVolume": True}
+
+
+@pytest.fixture(scope="module")
 def prepared_view(running_cluster: Provider, kubectl: Kubectl, operator: None) -> None:  # noqa: ARG001 - makes the namespace
-    """Load the image of the view, which is that of the command line, and create the secret of the proxy."""
-    image = COMMAND_LINE.default_image
-    images.load(images.build(COMMAND_LINE.dockerfile, REPOSITORY, image), running_cluster)
+    """Load the images of the view, which is that of the command line, and of XProf; create the secret of the proxy."""
+    for image in (COMMAND_LINE, XPROF):
+        images.load(images.build(image.dockerfile, REPOSITORY, image.default_image), running_cluster)
     metadata = {"name": "view-proxy", "namespace": INSTALLED}
     kubectl.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"secret": SECRET}})
 
@@ -100,7 +108,10 @@ class Browser:
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", body, headers)
         try:
             with urllib.request.urlopen(request, timeout=30) as response:
-                return response.status, unquote(urlsplit(response.url).path), response.read().decode()
+                content = response.read()
+                is_packed = response.headers["Content-Encoding"] == "gzip"
+                body = gzip.decompress(content) if is_packed else content
+                return response.status, unquote(urlsplit(response.url).path), body.decode()
         except HTTPError as error:
             return error.code, path, error.read().decode()
 
@@ -141,10 +152,10 @@ def test_a_viewer_behind_a_proxy_sees_the_runs_of_their_namespaces(
 
 
 @pytest.mark.usefixtures("training")
-def test_a_viewer_captures_from_the_page_with_the_rights_of_their_own(
+def test_a_viewer_captures_from_the_page_and_shares_the_session_in_xprof(
     kubectl: Kubectl, install_view: InstallView
 ) -> None:
-    install_view({**PROXY, "view.captures": True})
+    install_view({**PROXY, "view.captures": True, "view.xprof.enabled": True, "view.xprof.cacheGiB": 1})
     run = run_with_link(kubectl)
     grant(kubectl, "admin", group="trainers")
     grant(kubectl, "view", group="guests")
@@ -175,6 +186,26 @@ def test_a_viewer_captures_from_the_page_with_the_rights_of_their_own(
             return done["session"] in {each["session"] for each in json.loads(jane.get(path)[2])["sessions"]}
 
         eventually(is_listed, "the session in the list of the run", deadline_s=DEADLINE_S)
+
+        def link() -> str | None:
+            status, document = jane.post(f"{path}/sessions/{done['session']}/xprof", {})
+            return document["url"] if status == 200 else None
+
+        shared = eventually(link, "the link of the session in XProf", deadline_s=DEADLINE_S)
+        base = shared.partition("overview_page")[0]
+        hosts = f"{base}hosts?run={done['session']}&tag=trace_viewer"
+
+        def shown() -> set[str]:
+            status, _, body = guest.get(hosts)
+            return {each["hostname"] for each in json.loads(body)} if status == 200 else set()
+
+        assert len(eventually(shown, "the hosts in XProf", deadline_s=DEADLINE_S) - {"ALL_HOSTS"}) == HOSTS
+        assert guest.get(f"{base}hosts?run=other&tag=trace_viewer")[0] == 404
+        assert anybody.logged_in("mallory").get(hosts)[0] == 404
+        pods = kubectl.items("pods", f"--namespace={INSTALLED}", f"--selector=app.kubernetes.io/name={VIEW}")
+        command = ("exec", pods[0]["metadata"]["name"], f"--namespace={INSTALLED}", "-c", "xprof", "--", "python", "-c")
+        listed = kubectl(*command, "import os; print(os.path.exists('/var/run/secrets/kubernetes.io'))")
+        assert listed.strip() == "False"
 
 
 @pytest.mark.usefixtures("training")

@@ -37,6 +37,7 @@ FREE = {
         "networkPolicy.profilerPorts.podSelector",
         "diagnosis.resources",
         "view.resources",
+        "view.xprof.resources",
         *_FREE_OF_BOTH,
     ),
     WEBHOOK.name: _FREE_OF_BOTH,

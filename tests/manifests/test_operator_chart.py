@@ -355,6 +355,38 @@ def test_the_notes_of_a_disabled_chart_are_one_line(tmp_path: Path) -> None:
     )
 
 
+def test_xprof_beside_the_view_has_no_token_and_no_keys() -> None:
+    view = {"enabled": True, "xprof": {"enabled": True}, "bucketSecretName": "keys", "mountVolume": True}
+    objects = rendered(OPERATOR, {"view": view, "volume.claim.enabled": True})
+    [deployment] = [
+        each for each in objects if each["kind"] == "Deployment" and each["metadata"]["name"].endswith("-web-view")
+    ]
+    pod = deployment["spec"]["template"]["spec"]
+    view_container, xprof = pod["containers"]
+    mounts = [{mount["name"]: mount["mountPath"] for mount in each["volumeMounts"]} for each in pod["containers"]]
+    assert pod["automountServiceAccountToken"] is False
+    assert mounts[1].keys() == {"sessions", "xprof-tmp"}
+    assert mounts[0]["sessions"] == mounts[1]["sessions"]
+    assert mounts[0]["account"] == "/var/run/secrets/kubernetes.io/serviceaccount"
+    assert [each["name"] for each in xprof["env"]] == ["HOME"]
+    assert "envFrom" in view_container
+    assert "envFrom" not in xprof
+    assert xprof["image"].partition(":")[0].endswith("/mldiagnostics-xprof")
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"proxy": {"userHeader": "X-User", "secretName": "proxy"}}, "view.xprof.enabled: needs view.url"),
+        ({"port": 8791}, "view.port: 8791 and 8792 are ports of XProf"),
+        ({"xprof": {"enabled": True, "cacheGiB": 0}}, "cacheGiB"),
+    ],
+)
+def test_xprof_beside_the_view_is_refused_with_the_remedy(values: Object, words: str) -> None:
+    with pytest.raises(ClusterError, match=words):
+        rendered(OPERATOR, {"view": {"enabled": True, "xprof": {"enabled": True}, **values}})
+
+
 @pytest.mark.parametrize("captures", [False, True])
 @pytest.mark.parametrize("proxy", [{}, {"userHeader": "X-User", "secretName": "proxy"}])
 def test_the_view_may_make_captures_only_by_value_and_behind_a_proxy(captures: bool, proxy: Object) -> None:

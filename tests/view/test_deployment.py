@@ -19,6 +19,7 @@ from mldiagnostics_view.endpoints.bodies import Body
 from support.cluster.definitions import install
 from support.cluster.grants import grant
 from support.cluster.view_deployments import HOST, SECRET, account_of_chart, environment, make_run
+from support.programs.xprof_server import xprof_server
 from support.run_files import put_run
 
 if TYPE_CHECKING:
@@ -112,3 +113,42 @@ async def test_a_tenant_sees_what_kubectl_get_mlruns_shows(
         ):
             assert (await get("/api/runs", **{"user": "jane", **headers}))[0] == 401
         assert (await get("/api/runs", "jane", Host="evil.example"))[0] == 421
+
+
+@pytest.mark.peers
+async def test_a_link_of_a_session_in_xprof_works_for_viewers_of_its_run_alone(
+    api_server: ApiServer, admin: ApiClient, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await install(admin, RUNS)
+    mlruns = {"apiGroups": ["diagon.gke.io"], "resources": ["mlruns"], "verbs": READ}
+    await grant(admin, namespace, "jane", mlruns)
+    await make_run(admin, namespace, "own", RUN)
+    volume = open_store(str(tmp_path / "volume"))
+    put_run(volume, RUN, namespace=namespace, records=1)
+    volume.put(f"{RUN}/plugins/profile/slow/host-0.xplane.pb", b"")
+    monkeypatch.setattr(authorization, "VERDICT_AGE_S", 0)  # the API server learns rights late
+    client = await account_of_chart(api_server, admin, tmp_path)
+    with xprof_server() as xprof:
+        variables = {
+            "MLDIAG_VOLUME_ROOT": str(tmp_path / "volume"),
+            "MLDIAG_VIEW_XPROF_URL": xprof,
+            "MLDIAG_VIEW_XPROF_CACHE": str(tmp_path / "cache"),
+        }
+        config = load(environment(tmp_path, **variables))
+        async with (
+            serving(config, client, ASSETS) as port,
+            aiohttp.ClientSession(f"http://127.0.0.1:{port}") as browser,
+        ):
+
+            async def get(path: str, user: str, secret: str = SECRET) -> tuple[int, Any]:
+                given = {"Host": HOST, "X-Mldiag-Proxy-Secret": secret, "X-Forwarded-User": user}
+                async with browser.get(f"/xprof/cluster/{namespace}:own/slow/{path}", headers=given) as response:
+                    return response.status, await response.json(content_type=None)
+
+            runs = "data/plugin/profile/runs"
+            async with asyncio.timeout(LIMIT_S):
+                while await get(runs, "jane") != (200, ["slow"]):  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)  # until the API server has learned the rights
+            for path in (runs, "data/plugin/profile/data?run=slow&tag=trace_viewer", "data/plugin/profile/index"):
+                assert (await get(path, "joe"))[0] == 404
+                assert (await get(path, "jane", "guessed"))[0] == 401

@@ -99,7 +99,7 @@ async def test_a_viewer_captures_what_kubectl_would_let_them(
             ("joe", "/captures", ORDER, 403, refused),
             ("mallory", "/captures", ORDER, 404, "no such run"),
             ("jane", "/captures", {**ORDER, "ranks": [7]}, 409, "ranks: 7: not active any more"),
-            ("jane", "/sessions/any/xprof", {}, 409, "not on your machine"),
+            ("jane", "/sessions/any/xprof", {}, 409, "opens no sessions in XProf"),
         ):
             got, problem = await proxy.send("POST", path, user, body)
             assert (got, words in problem["detail"]) == (status, True), problem

@@ -7,6 +7,8 @@
 {{- $_ := set $defaults "resources" dict }}
 {{- $_ := set $defaults "bucketSecretName" "" }}
 {{- $_ := set $defaults "extraEnv" list }}
+{{- $xprofImage := dict "repository" "mldiagnostics-xprof" "tag" "" "digest" "" }}
+{{- $_ := set $defaults "xprof" (dict "enabled" false "image" $xprofImage "cacheGiB" 8 "resources" dict) }}
 {{- toYaml (mergeOverwrite $defaults (deepCopy (default dict .Values.view))) }}
 {{- end }}
 
@@ -39,6 +41,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- include "mldiag.image" (dict "Values" $values "Chart" .Chart) }}
 {{- end }}
 
+{{/* Image of XProf beside the view, from the same registry. */}}
+{{- define "mldiag.viewXprofImage" -}}
+{{- $view := include "mldiag.view" . | fromYaml }}
+{{- $values := dict "image" (merge $view.xprof.image (pick .Values.image "registry")) "global" .Values.global }}
+{{- include "mldiag.image" (dict "Values" $values "Chart" .Chart) }}
+{{- end }}
+
 {{/* Permissions of the view in each namespace whose runs it shows. A test exercises every verb. */}}
 {{- define "mldiag.viewRules" -}}
 {{- $view := include "mldiag.view" . | fromYaml }}
@@ -66,6 +75,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - {name: MLDIAG_VIEW_HOSTS, value: {{ join "," $hosts | quote }}}
 {{- if $view.mountVolume }}
 - {name: MLDIAG_VOLUME_ROOT, value: /var/lib/mldiagnostics}
+{{- end }}
+{{- if $view.xprof.enabled }}
+- {name: MLDIAG_VIEW_XPROF_URL, value: "http://127.0.0.1:8791"}
+- {name: MLDIAG_VIEW_XPROF_CACHE, value: /var/cache/xprof}
+- {name: MLDIAG_VIEW_XPROF_CACHE_GIB, value: {{ int $view.xprof.cacheGiB | quote }}}
 {{- end }}
 - {name: MLDIAG_VIEW_CAPTURES, value: {{ $view.captures | quote }}}
 {{- with $view.proxy }}

@@ -54,6 +54,7 @@ EVERY_SWITCH: dict[str, Object] = {
             "port": 9425,
             "mountVolume": True,
             "captures": True,
+            "xprof": {"enabled": True, "cacheGiB": 2},
             "proxy": {
                 "userHeader": "X-Forwarded-User",
                 "groupsHeader": "X-Forwarded-Groups",

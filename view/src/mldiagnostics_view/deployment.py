@@ -33,6 +33,7 @@ from mldiagnostics_view.server import Address, listening
 from mldiagnostics_view.sources.catalog import Catalog
 from mldiagnostics_view.sources.checked_files import CheckedFiles
 from mldiagnostics_view.sources.cluster import ClusterSource
+from mldiagnostics_view.xprof.hosted import HostedXprof, XprofHost
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -85,9 +86,12 @@ async def serving(config: DeploymentConfig, client: ApiClient, assets: Mapping[s
     sources = {
         scope or "cluster": _source(client, scope, files, captures) for scope in config.watch_namespaces or (None,)
     }
+    xprof = None
+    if config.xprof_url and config.xprof_cache:
+        xprof = HostedXprof(XprofHost(config.xprof_url, config.xprof_cache, config.xprof_cache_gib * 2**30))
     address = Address("" if headers else "127.0.0.1", (config.port,), config.hosts)
     with nullcontext() if config.volume_root is None else shared_directory(config.volume_root):
-        async with listening(Catalog(sources), address, assets, authentication) as port:
+        async with listening(Catalog(sources), address, assets, authentication, xprof=xprof) as port:
             yield port
 
 

@@ -97,6 +97,26 @@ class DeploymentConfig:
             settings.switch,
         ),
     ] = False
+    xprof_url: Annotated[
+        str,
+        Setting(
+            "MLDIAG_VIEW_XPROF_URL",
+            "Address of XProf in another container of the pod. Empty: sessions cannot be opened from the page.",
+            settings.web_url,
+        ),
+    ] = ""
+    xprof_cache: Annotated[
+        Path | None,
+        Setting(
+            "MLDIAG_VIEW_XPROF_CACHE",
+            "Directory for the sessions that XProf reads, at the same path in both containers. Required with "
+            "MLDIAG_VIEW_XPROF_URL.",
+            settings.absolute_path,
+        ),
+    ] = None
+    xprof_cache_gib: Annotated[
+        int, Setting("MLDIAG_VIEW_XPROF_CACHE_GIB", "Most GiB of that directory.", settings.whole_number)
+    ] = 8
     log_level: Annotated[
         str, Setting("MLDIAG_LOG_LEVEL", f"One of {', '.join(settings.LOG_LEVELS)}.", settings.log_level)
     ] = "INFO"
@@ -111,6 +131,8 @@ def load(environ: Mapping[str, str]) -> DeploymentConfig:
     config, problems = settings.read(DeploymentConfig, environ)
     if bool(config.user_header) != bool(config.secret_file):
         problems.append("MLDIAG_VIEW_USER_HEADER and MLDIAG_VIEW_SECRET_FILE: one is set without the other; set both")
+    if bool(config.xprof_url) != bool(config.xprof_cache):
+        problems.append("MLDIAG_VIEW_XPROF_URL and MLDIAG_VIEW_XPROF_CACHE: one is set without the other; set both")
     if problems:
         raise ConfigurationError("The settings of the view are not valid: " + "; ".join(problems))
     return config

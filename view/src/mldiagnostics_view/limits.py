@@ -204,5 +204,14 @@ MAX_CAPTURE_MS: Final = 3_600_000
 MAX_XPROF_SERVERS: Final = 4
 """Servers of XProf that one page starts: each takes 0.5 GiB and more."""
 
+MAX_XPROF_REQUESTS: Final = 8
+"""Requests that a deployed XProf answers at a time; it has ten threads."""
+
+XPROF_REQUEST_S: Final = 600.0
+"""Time for one answer of a deployed XProf, which reads a trace of 1 GiB in a few minutes."""
+
+SESSION_AGE_S: Final = 5.0
+"""Age at which a copy for XProf is compared with its session again: a host may have added its trace."""
+
 XPROF_WAIT_S: Final = 5.0
 """Longest wait of a request for the start of XProf, which takes up to two minutes; the page then asks again."""

@@ -22,7 +22,7 @@ from mldiagnostics_view.endpoints.turns import RequestTurns
 from mldiagnostics_view.limits import MAX_BODY_BYTES
 from mldiagnostics_view.sources.catalog import Catalog, short_name
 from mldiagnostics_view.sources.files import FileSource
-from mldiagnostics_view.xprof_servers import XprofServers
+from mldiagnostics_view.xprof.local_servers import XprofServers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mldiagnostics_view.endpoints.bodies import Body
     from mldiagnostics_view.settings import Settings
     from mldiagnostics_view.sources.source import ListedSource
+    from mldiagnostics_view.xprof.opening import SessionOpener
 
 __all__ = ["Address", "listening", "serving"]
 
@@ -75,18 +76,18 @@ async def listening(
     assets: Mapping[str, Body],
     authentication: Authentication | None = None,
     *,
-    xprof: XprofServers | None = None,
+    xprof: SessionOpener | None = None,
 ) -> AsyncIterator[int]:
     """Serve a catalog while the block runs.
 
-    At its end, close the catalog and end the servers of XProf.
+    At its end, close the catalog, and end what was started for XProf.
 
     Args:
         catalog: The runs.
         address: Address of the server.
         assets: Files of the page.
         authentication: Recognises viewers; None shows all to everybody.
-        xprof: Servers of XProf on this machine; None where sessions cannot be opened.
+        xprof: Opens sessions in XProf; None where they cannot be opened.
 
     Yields:
         The port.
@@ -95,7 +96,7 @@ async def listening(
         ConfigurationError: No port can be used.
     """
     open_runs, guard = OpenRuns(), Guard(address.host, address.names)
-    routes = Routes(catalog, open_runs, assets, xprof)
+    routes = Routes(catalog, open_runs, assets, xprof, guard.names)
     middlewares = [
         ResponseDelivery().middleware,
         problems,

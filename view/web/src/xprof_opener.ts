@@ -1,8 +1,10 @@
-// A button that opens a session in XProf, which the server of the page starts on this machine.
+// A button that opens a session in XProf: on this machine, or behind the server of a deployed page.
 import { post } from "./api.js";
 import { button, element, problem } from "./elements.js";
 
 const TICK_MS = 1000;
+const SHARED = " · this link shows the session to everybody who may see the run";
+const LOCAL = " · if this page comes through an SSH tunnel, forward that port too";
 
 /** Return the button with its progress, its link and its errors. */
 export function xprofOpener(base: string, session: string): HTMLElement {
@@ -20,8 +22,7 @@ export function xprofOpener(base: string, session: string): HTMLElement {
     try {
       let url: string | null = null;
       while (!url) ({ url } = await post<{ url: string | null }>(`${base}/sessions/${encodeURIComponent(session)}/xprof`, {}));
-      state.replaceChildren(element("a", { href: url, target: "_blank", rel: "noopener" }, "XProf shows it"),
-        " · if this page comes through an SSH tunnel, forward that port too");
+      state.replaceChildren(element("a", { href: url, target: "_blank", rel: "noopener" }, "XProf shows it"), url.startsWith("/") ? SHARED : LOCAL);
       window.open(url, "_blank", "noopener");
     } catch (error) {
       state.replaceChildren();

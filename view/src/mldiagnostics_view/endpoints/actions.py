@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import StoreNotFound
-from mldiagnostics.layout import is_trace, sanitize, session_prefix, xprof_page
+from mldiagnostics.layout import is_trace, sanitize, session_prefix
 from mldiagnostics.store import open_store
 from mldiagnostics_kube.client.apiserver import ClusterError
 from mldiagnostics_kube.client.failures import failure_of
@@ -18,6 +18,7 @@ from mldiagnostics_view.endpoints.bodies import json_response
 from mldiagnostics_view.endpoints.capture_order import capture_order, ranks_to_capture
 from mldiagnostics_view.endpoints.problems import RequestProblem
 from mldiagnostics_view.limits import READ_RUN_S, XPROF_WAIT_S
+from mldiagnostics_view.xprof.opening import SessionAddress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics_view.sources.catalog import Catalog
     from mldiagnostics_view.sources.source import ListedSource
-    from mldiagnostics_view.xprof_servers import XprofServers
+    from mldiagnostics_view.xprof.opening import SessionOpener
 
 __all__ = ["Actions"]
 
@@ -36,10 +37,10 @@ class Actions:
 
     Args:
         seen: Returns the catalog as the viewer of a request sees it.
-        xprof: Servers of XProf on the viewer's machine; None if the server runs elsewhere.
+        xprof: Opens sessions in XProf; None if neither the viewer's machine nor the deployment can.
     """
 
-    def __init__(self, seen: Callable[[web.Request], Catalog], xprof: XprofServers | None) -> None:
+    def __init__(self, seen: Callable[[web.Request], Catalog], xprof: SessionOpener | None) -> None:
         self._seen, self._xprof = seen, xprof
 
     def add_to(self, app: web.Application, run: str) -> None:
@@ -87,14 +88,14 @@ class Actions:
         return await json_response(request, lambda: capture_document(status))
 
     async def open_xprof(self, request: web.Request) -> web.Response:
-        """Return the address of a session in the server of XProf for its directory.
+        """Return the address of a session in XProf.
 
-        A server is started if none runs.
-
-        It is null while XProf starts: the page sends the request again.
+        It is null while XProf starts or the session is copied: the page sends the request again.
         """
         if self._xprof is None:
-            raise RequestProblem(HTTPStatus.CONFLICT, "This server is not on your machine; use `mldiag xprof create`.")
+            raise RequestProblem(
+                HTTPStatus.CONFLICT, "This server opens no sessions in XProf; use `mldiag xprof create`."
+            )
         source, key = self._run(request)
         session = request.match_info["session"]
         directory = await source.directory(key)
@@ -104,8 +105,9 @@ class Actions:
                 f"session '{session[:100]}': has no traces in the directory of this run that can be read from here; "
                 "use the command below",
             )
-        url = await self._xprof.url(directory, wait_s=XPROF_WAIT_S)
-        return await json_response(request, lambda: {"url": url and url + xprof_page(session)})
+        address = SessionAddress(request.match_info["source"], key, session)
+        url = await self._xprof.page(address, directory, wait_s=XPROF_WAIT_S)
+        return await json_response(request, lambda: {"url": url})
 
     def _run(self, request: web.Request) -> tuple[ListedSource, str]:
         return self._seen(request).source(request.match_info["source"]), request.match_info["key"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-__all__ = ["Guard", "host_name"]
+__all__ = ["OWN_HEADERS", "Guard", "host_name"]
 
 HEADERS: Final = {
     "Content-Security-Policy": (
@@ -29,6 +30,9 @@ HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+OWN_HEADERS: Final = web.RequestKey("own headers", Mapping)
+"""Headers of a response that is not a page of the view, instead of those above."""
+
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
@@ -76,10 +80,15 @@ class Guard:
     def __init__(self, host: str, names: Iterable[str]) -> None:
         self._names = frozenset({*_LOOPBACK, host.lower(), *(name.lower() for name in names)})
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names in URLs of browsers, without addresses of IPv6."""
+        return tuple(sorted(name for name in self._names if name and ":" not in name))
+
     @staticmethod
-    async def add_headers(_request: web.Request, response: web.StreamResponse) -> None:
+    async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
         """Add the headers of each response; a signal of the application."""
-        response.headers.update(HEADERS)
+        response.headers.update({**HEADERS, **request.get(OWN_HEADERS, {})})
         response.headers.setdefault("Cache-Control", "private, no-cache")
         response.headers.popall("Server", None)
 

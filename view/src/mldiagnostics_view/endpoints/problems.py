@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 from mldiagnostics.errors import ConfigurationError, MissingExtraError, MLDiagnosticsError, StoreForbidden
+from mldiagnostics.runs.session_cache import SessionTooLarge
 from mldiagnostics_kube.client.apiserver import NOT_PERMITTED, ClusterError
 from mldiagnostics_kube.client.failures import ClusterFailure
 
 from mldiagnostics_view.captures.captures import CaptureUnknown
 from mldiagnostics_view.sources.source import RunUnknown
+from mldiagnostics_view.xprof.session_copies import SessionAbsent
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -69,6 +71,10 @@ async def problems(
 
 def _status_of(error: Exception) -> HTTPStatus:
     match error:
+        case SessionAbsent():
+            return HTTPStatus.NOT_FOUND
+        case SessionTooLarge():
+            return HTTPStatus.INSUFFICIENT_STORAGE
         case StoreForbidden():
             return HTTPStatus.FORBIDDEN
         case ClusterFailure(status=status):

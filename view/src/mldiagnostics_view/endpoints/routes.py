@@ -28,11 +28,13 @@ from mldiagnostics_view.endpoints.parameters import curve_query, metric_search, 
 from mldiagnostics_view.endpoints.points import points_file, points_table
 from mldiagnostics_view.endpoints.problems import RequestProblem
 from mldiagnostics_view.endpoints.reports import Reports, cluster_report
+from mldiagnostics_view.endpoints.xprof_pages import XprofPages
 from mldiagnostics_view.run_values import run_values
 from mldiagnostics_view.sources.source import RunUnknown
+from mldiagnostics_view.xprof.hosted import HostedXprof
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from mldiagnostics.runs import RunRow
 
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from mldiagnostics_view.curves.reader import CurveReader
     from mldiagnostics_view.endpoints.bodies import Body
     from mldiagnostics_view.sources.catalog import Catalog
-    from mldiagnostics_view.xprof_servers import XprofServers
+    from mldiagnostics_view.xprof.opening import SessionOpener
 
 __all__ = ["Routes"]
 
@@ -55,11 +57,17 @@ class Routes:
     """Handlers over the sources, the open curves and the page."""
 
     def __init__(
-        self, catalog: Catalog, open_runs: OpenRuns, assets: Mapping[str, Body], xprof: XprofServers | None
+        self,
+        catalog: Catalog,
+        open_runs: OpenRuns,
+        assets: Mapping[str, Body],
+        xprof: SessionOpener | None,
+        names: Sequence[str],
     ) -> None:
         self._catalog, self._open_runs, self._assets = catalog, open_runs, assets
         self._actions, self._diagnoses = Actions(self._seen, xprof), Diagnoses(self._seen)
         self._reports, self._streams = Reports(), EventStreams()
+        self._xprof = XprofPages(self._seen, xprof, names) if isinstance(xprof, HostedXprof) else None
 
     def add_to(self, app: web.Application) -> None:
         """Add all addresses to an application."""
@@ -82,6 +90,8 @@ class Routes:
         app.router.add_get(f"{run}/live", self.live_run, allow_head=False)
         self._actions.add_to(app, run)
         self._diagnoses.add_to(app, run)
+        if self._xprof is not None:
+            self._xprof.add_to(app)
         app.router.add_get("/assets/{name}", self.asset)
         for page in ("/", "/compare", "/runs/{source}/{key}"):
             app.router.add_get(page, self.page)
@@ -90,8 +100,9 @@ class Routes:
         app.on_shutdown.append(self._streams.aclose)
 
     def is_stream(self, request: web.Request) -> bool:
-        """Return whether the response is a stream of events, as long as its page."""
-        return request.match_info.handler in (self.live_runs, self.live_run)
+        """Return whether the response is a stream of events, or one of XProf."""
+        streams = [self.live_runs, self.live_run, *([self._xprof.show] if self._xprof else [])]
+        return request.match_info.handler in streams
 
     async def runs(self, request: web.Request) -> web.Response:
         """Return the runs of all sources."""

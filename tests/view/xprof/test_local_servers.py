@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import aiohttp
 import pytest
 from mldiagnostics.store import open_store
-from mldiagnostics_view import xprof_servers
 from mldiagnostics_view.endpoints.bodies import Body
 from mldiagnostics_view.server import serving
 from mldiagnostics_view.settings import Settings
+from mldiagnostics_view.xprof import local_servers
 from support.programs.command_line import CommandLine
 from support.run_files import put_run
 from support.servers.buckets import BUCKETS
@@ -80,7 +80,7 @@ async def viewing(root: str, command: tuple[str, ...]) -> AsyncIterator[Viewer]:
 async def test_a_session_is_opened_in_one_server_that_ends_with_the_view(
     mldiag: CommandLine, root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(xprof_servers, "MAX_XPROF_SERVERS", 1)
+    monkeypatch.setattr(local_servers, "MAX_XPROF_SERVERS", 1)
     async with viewing(root, MLDIAG) as viewer:
         status, opened = await viewer.open("first")
         assert status == 200, opened

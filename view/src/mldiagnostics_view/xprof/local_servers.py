@@ -11,11 +11,14 @@ from asyncio.subprocess import DEVNULL, PIPE
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics.errors import MLDiagnosticsError
+from mldiagnostics.layout import xprof_page
 
 from mldiagnostics_view.limits import MAX_XPROF_SERVERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from mldiagnostics_view.xprof.opening import SessionAddress
 
 __all__ = ["XprofFailed", "XprofServers"]
 
@@ -44,7 +47,12 @@ class XprofServers:
         self._opening: dict[str, asyncio.Task[str]] = {}
         self._started: set[str] = set()
 
-    async def url(self, log_directory: str, *, wait_s: float) -> str | None:
+    async def page(self, address: SessionAddress, directory: str, *, wait_s: float) -> str | None:
+        """See `SessionOpener.page`. Raises `XprofFailed`."""
+        url = await self._url(directory, wait_s=wait_s)
+        return url and url + xprof_page(address.session)
+
+    async def _url(self, log_directory: str, *, wait_s: float) -> str | None:
         """Return the URL of a server for a log directory, which must be one of a run.
 
         The start takes seconds; it goes on after the call, and later calls return its result.

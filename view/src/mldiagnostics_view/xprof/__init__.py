@@ -1,0 +1,1 @@
+"""Sessions in XProf: on the viewer's machine, or in a deployment behind the view."""

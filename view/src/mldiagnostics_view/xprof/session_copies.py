@@ -1,0 +1,107 @@
+"""Copies of sessions for an XProf that has no credentials.
+
+The server of the view reads a session with its own rights once the viewer's are checked; XProf reads the copy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import secrets
+import shutil
+import time
+from typing import TYPE_CHECKING, Final
+
+from mldiagnostics.errors import StoreNotFound
+from mldiagnostics.layout import sanitize
+from mldiagnostics.runs.session_cache import SessionCache, stored_session
+from mldiagnostics.store import open_store
+
+from mldiagnostics_view.limits import SESSION_AGE_S
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["SessionAbsent", "SessionCopies"]
+
+_REMEDY: Final = (
+    "download it with `mldiag profiles download`, or ask the administrator for a larger view.xprof.cacheGiB"
+)
+
+
+class SessionAbsent(StoreNotFound):
+    """A session has no traces that can be read from here."""
+
+
+class SessionCopies:
+    """Sessions in a directory that XProf reads.
+
+    XProf shows a session to everybody who knows its place, so that nobody can guess it.
+
+    Args:
+        directory: The directory, which another container shares.
+        limit: Most bytes of all sessions, with the files that XProf makes of them.
+    """
+
+    def __init__(self, directory: Path, limit: int) -> None:
+        self._root = directory / "sessions"
+        for each in (self._root, partial := directory / "partial"):
+            shutil.rmtree(each, ignore_errors=True)  # of a process before this one
+        self._key = secrets.token_bytes(32)
+        self._cache = SessionCache(partial, limit, remedy=_REMEDY)
+        self._copying: dict[Path, asyncio.Task[None]] = {}
+        self._checked: dict[Path, float] = {}
+
+    async def place(self, directory: str, session: str, *, wait_s: float) -> Path | None:
+        """Return where XProf reads a session; None while it is copied.
+
+        Args:
+            directory: Path or URL of the directory of the run.
+            session: Name of the session.
+            wait_s: Longest wait, in seconds; the copy goes on after it.
+
+        Raises:
+            SessionAbsent: It has no traces.
+            SessionTooLarge: It is larger than all copies may be.
+            StoreError: It cannot be read.
+        """
+        if sanitize(session) != session:
+            raise _absent(session)
+        identity = f"{directory}\n{session}".encode()
+        place = self._root / hmac.digest(self._key, identity, hashlib.sha256).hex() / session
+        if time.monotonic() - self._checked.get(place, float("-inf")) < SESSION_AGE_S and place.is_dir():
+            return place
+        if place not in self._copying:
+            self._copying[place] = asyncio.create_task(asyncio.to_thread(self._copy, directory, session, place))
+        task = self._copying[place]
+        await asyncio.wait({task}, timeout=wait_s)
+        if not task.done():
+            return None
+        if self._copying.get(place) is task:
+            del self._copying[place]
+        task.result()
+        return place
+
+    async def aclose(self) -> None:
+        """Forget copies that are being made; their threads end with the process."""
+        tasks = list(self._copying.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _copy(self, directory: str, session: str, place: Path) -> None:
+        try:
+            stored = stored_session(open_store(directory), session)
+        except StoreNotFound:
+            stored = None
+        if stored is None:
+            raise _absent(session)
+        for cleared in self._cache.ensure(stored, place):
+            self._checked.pop(cleared, None)
+        self._checked[place] = time.monotonic()
+
+
+def _absent(session: str) -> SessionAbsent:
+    problem = "has no traces in the directory of this run that can be read from here"
+    return SessionAbsent(f"session '{session[:100]}': {problem}; use the command on the page of the run")
