@@ -9,13 +9,12 @@ import click
 
 from mldiagnostics_cli.commands.options import OutputFormat, examples, parse_moment, parsed
 from mldiagnostics_cli.commands.source_options import SourceChoice
+from mldiagnostics_cli.commands.trace import HOUR_US
 
 if TYPE_CHECKING:
     from mldiagnostics_cli.trace.cloud_logging import JobLogs
 
 __all__ = ["mltrace"]
-
-_HOUR_US = 3600 * 10**6
 
 
 @click.command(
@@ -46,17 +45,17 @@ def mltrace(
 
     `mldiag trace` takes other logs and runs too.
     """
-    from mldiagnostics_cli.trace.export import TraceOptions, write_trace
+    from mldiagnostics_cli.trace.export import TraceOptions, show_trace, write_trace
 
     source: str | JobLogs
     if filename is None:
         from mldiagnostics_cli.trace.cloud_logging import JobLogs
 
         end = int(time.time() * 1e6) if end_time is None else end_time
-        start = end - _HOUR_US if start_time is None else start_time
+        start = end - HOUR_US if start_time is None else start_time
         source = JobLogs(project=project_id, job=jobname, start=start, end=end, wanted=log_filter)
     else:
         source = filename
     stem = output_filename or filename or jobname
     options = TraceOptions(job=jobname, start=start_time, end=end_time)
-    write_trace(SourceChoice(), [source], options, out=f"{stem}.html", output=OutputFormat.TABLE)
+    show_trace(write_trace(SourceChoice(), [source], options, out=f"{stem}.html"), OutputFormat.TABLE)

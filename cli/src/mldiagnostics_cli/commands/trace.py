@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from re import Pattern
 
     from mldiagnostics_cli.commands.source_options import SourceChoice
+    from mldiagnostics_cli.trace.cloud_logging import JobLogs
 
 __all__ = ["trace"]
 
+HOUR_US = 3600 * 10**6
 SEVERITIES = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
@@ -39,11 +41,12 @@ def _parse_pattern(text: str) -> Pattern[str]:
         "mldiag trace trainer --out incident.html",
         "mldiag trace cloud-logging.json --job trainer --severity WARNING",
         "mldiag trace cloud-logging.json --exclude 'heartbeat|health check' --exclude '^Poll'",
+        "mldiag trace --project my-project --job trainer --follow --out live.html",
         "mldiag trace - --out trace.json",
         note="Pods: kubectl logs -l job-name=trainer --prefix --timestamps --tail=-1 | mldiag trace -",
     )
 )
-@click.argument("reference", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_sources)
+@click.argument("reference", nargs=-1, metavar="[SOURCE...]", shell_complete=complete_sources)
 @source_options
 @click.option(
     "--out",
@@ -66,6 +69,15 @@ def _parse_pattern(text: str) -> Pattern[str]:
     callback=parsed(_parse_pattern),
     help="Leave out entries with a match in their message; may be repeated.",
 )
+@click.option(
+    "-p",
+    "--project",
+    metavar="PROJECT",
+    help="Read the logs of --job from Cloud Logging of this project too, with gcloud; by default of the last hour.",
+)
+@click.option(
+    "-f", "--follow", is_flag=True, help="Write the trace again while its sources grow, until Ctrl-C or after --end."
+)
 @output_option()
 def trace(
     *,
@@ -77,6 +89,8 @@ def trace(
     end: int | None,
     severity: str | None,
     excluded: tuple[Pattern[str], ...],
+    project: str | None,
+    follow: bool,
     output: OutputFormat,
 ) -> None:
     """Write a trace for Perfetto or chrome://tracing: entries of logs, goodput, steps, captures and metrics.
@@ -92,12 +106,30 @@ def trace(
     or container; a run has tracks for its time by goodput bucket, its steps, its profiles, and a counter for each
     metric.
     """
-    from mldiagnostics_cli.trace.export import TraceOptions, write_trace
+    from mldiagnostics_cli.trace.export import STDIN, STDOUT, TraceOptions, default_out, show_trace, write_trace
 
-    write_trace(
-        source,
-        reference,
-        TraceOptions(job=job, start=start, end=end, severity=severity, excluded=excluded),
-        out=out,
-        output=output,
-    )
+    if not reference and project is None:
+        raise click.UsageError("Missing argument 'SOURCE...': name a log or a run, or give --project and --job.")
+    if project is not None and job is None:
+        raise click.UsageError(f"--project {project}: reads the logs of one job; name it with --job.")
+    if follow and (STDIN in reference or out == STDOUT):
+        raise click.UsageError("--follow: reads its sources and writes its file again; give files instead of -.")
+    options = TraceOptions(job=job, start=start, end=end, severity=severity, excluded=excluded)
+    logs = None if project is None or job is None else _job_logs(project, job, start, end)
+    if follow:
+        from mldiagnostics_cli.trace.following import follow_trace
+
+        path = out or default_out(reference[0] if reference else str(job))
+        follow_trace(source, reference, logs, options, out=path, output=output)
+        return
+    sources: list[str | JobLogs] = [*reference, *([] if logs is None else [logs])]
+    show_trace(write_trace(source, sources, options, out=out or (None if reference else default_out(str(job)))), output)
+
+
+def _job_logs(project: str, job: str, start: int | None, end: int | None) -> JobLogs:
+    import time
+
+    from mldiagnostics_cli.trace.cloud_logging import JobLogs
+
+    last = time.time_ns() // 1000 if end is None else end
+    return JobLogs(project=project, job=job, start=last - HOUR_US if start is None else start, end=end)

@@ -28,15 +28,17 @@ class JobLogs:
         project: Google Cloud project.
         job: Name of the job, with which the names of its pods begin.
         start: First moment.
-        end: Moment after the last one.
+        end: Moment after the last one; None for all later ones.
         wanted: A filter of Cloud Logging that entries meet too; empty for all.
+        received: Cloud Logging received them from the first moment on and before the second one; None for any time.
     """
 
     project: str
     job: str
     start: int
-    end: int
+    end: int | None
     wanted: str = ""
+    received: tuple[int, int] | None = None
 
     @property
     def title(self) -> str:
@@ -50,8 +52,12 @@ class JobLogs:
             'resource.type="k8s_container"',
             f"resource.labels.pod_name:{json.dumps(f'{self.job}-')}",
             f'timestamp>="{timestamp(self.start / 1e6)}"',
-            f'timestamp<"{timestamp(self.end / 1e6)}"',
         ]
+        if self.end is not None:
+            terms.append(f'timestamp<"{timestamp(self.end / 1e6)}"')
+        if self.received is not None:
+            since, until = (timestamp(each / 1e6) for each in self.received)
+            terms += [f'receiveTimestamp>="{since}"', f'receiveTimestamp<"{until}"']
         return " AND ".join([*terms, *([f"({self.wanted})"] if self.wanted else [])])
 
     @contextmanager

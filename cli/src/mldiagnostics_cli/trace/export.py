@@ -40,7 +40,16 @@ if TYPE_CHECKING:
 
     _Source = str | JobLogs | RunRow | list[Path]
 
-__all__ = ["TraceOptions", "write_trace"]
+__all__ = [
+    "STDIN",
+    "STDOUT",
+    "NothingShown",
+    "TraceOptions",
+    "WrittenTrace",
+    "default_out",
+    "show_trace",
+    "write_trace",
+]
 
 STDIN = STDOUT = "-"
 GZIP_SUFFIX = ".gz"
@@ -53,6 +62,10 @@ GZIP_LEVEL = 1
 """The fastest: a trace of text is 8 times smaller with it, 10 times with the slowest."""
 
 _LOG_SUFFIXES = frozenset({".log", ".txt", ".json", ".jsonl", ".csv"})
+
+
+class NothingShown(ConfigurationError):
+    """No entry of the sources is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +103,7 @@ class _SkippedParts:
 
 
 @dataclass(slots=True)
-class _Trace:
+class WrittenTrace:
     """The result so far."""
 
     out: str
@@ -100,9 +113,11 @@ class _Trace:
 
     @property
     def skips(self) -> int:
+        """Number of parts that were skipped."""
         return sum(each.number for each in self.skipped.values())
 
     def to_json(self) -> dict[str, Any]:
+        """Return the summary as JSON."""
         events = self.events
         return {
             "file": self.out,
@@ -115,32 +130,32 @@ class _Trace:
 
 
 def write_trace(
-    choice: SourceChoice,
-    references: Sequence[str | JobLogs],
-    options: TraceOptions,
-    *,
-    out: str | None,
-    output: OutputFormat,
-) -> None:
-    """Write a trace of logs and runs, and print how much it has.
+    choice: SourceChoice, references: Sequence[str | JobLogs], options: TraceOptions, *, out: str | None
+) -> WrittenTrace:
+    """Write a trace of logs and runs.
 
     Args:
         choice: Source of the runs.
         references: Logs, directories of logs, `-` for standard input, runs, and logs of Cloud Logging.
         options: Which entries are shown.
         out: File or URL of the trace, `-` for standard output; by default named after the first source.
-        output: Format of the summary.
 
     Raises:
-        ConfigurationError: A reference does not exist, or none has an entry. No file is written then.
+        NothingShown: No source has an entry. No file is written then.
+        ConfigurationError: A reference does not exist.
         ClusterFailure: The cluster rejects it.
         StoreError: A run cannot be read, or the file cannot be written.
     """
-    trace = _Trace(_default_out(_name(references[0])) if out is None else out)
+    trace = WrittenTrace(default_out(_name(references[0])) if out is None else out)
     with ExitStack() as stack:
         _write(trace, _pieces(trace, _resolved(stack, choice, references), options))
+    return trace
+
+
+def show_trace(trace: WrittenTrace, output: OutputFormat) -> None:
+    """Print how much a trace has, and how to open it."""
     if trace.out != STDOUT:
-        show_rows([trace], _COLUMNS, output, name=lambda each: each.out, document=_Trace.to_json)
+        show_rows([trace], _COLUMNS, output, name=lambda each: each.out, document=WrittenTrace.to_json)
     for log, skipped in trace.skipped.items():
         first = skipped.first
         note(f"{log}: parts that cannot be read: {skipped.number}; the first: {first.place} {first.reason}")
@@ -150,7 +165,7 @@ def write_trace(
         note(f"Open the file {where}; it is not uploaded.")
 
 
-def _write(trace: _Trace, pieces: Iterator[bytes]) -> None:
+def _write(trace: WrittenTrace, pieces: Iterator[bytes]) -> None:
     if trace.out == STDOUT:
         for piece in pieces:
             sys.stdout.buffer.write(piece)
@@ -228,13 +243,13 @@ def _name(source: str | JobLogs) -> str:
     return source if isinstance(source, str) else source.title
 
 
-def _default_out(source: str) -> str:
+def default_out(source: str) -> str:
     """Return the file of a source; `log.json` and `log.csv` have two."""
     name = "stdin" if source == STDIN else Path(source.rstrip("/")).name.removesuffix(GZIP_SUFFIX)
     return f"{name.strip('.') or 'logs'}.trace.json{GZIP_SUFFIX}"
 
 
-def _pieces(trace: _Trace, sources: Iterable[Any], options: TraceOptions) -> Iterator[bytes]:
+def _pieces(trace: WrittenTrace, sources: Iterable[Any], options: TraceOptions) -> Iterator[bytes]:
     gathered, length = [HEAD], 0
     for text in _texts(trace, sources, options):
         gathered.append(text)
@@ -244,13 +259,11 @@ def _pieces(trace: _Trace, sources: Iterable[Any], options: TraceOptions) -> Ite
             gathered, length = [], 0
     if trace.events.number == 0:
         reason = f"; {trace.skips} parts cannot be read" if trace.skips else ""
-        raise ConfigurationError(
-            f"{trace.out}: not written: no entry of the sources is shown{reason}; check the filters"
-        )
+        raise NothingShown(f"{trace.out}: not written: no entry of the sources is shown{reason}; check the filters")
     yield "".join([*gathered, FOOT]).encode()
 
 
-def _texts(trace: _Trace, sources: Iterable[Any], options: TraceOptions) -> Iterator[str]:
+def _texts(trace: WrittenTrace, sources: Iterable[Any], options: TraceOptions) -> Iterator[str]:
     for source in sources:
         if isinstance(source, str | JobLogs):
             yield from _log_texts(trace, source, options)
@@ -261,7 +274,7 @@ def _texts(trace: _Trace, sources: Iterable[Any], options: TraceOptions) -> Iter
             yield from run_events(trace.events, source, now=time.time_ns() // 1000, log=goodput_log(source))
 
 
-def _log_texts(trace: _Trace, log: str | JobLogs, options: TraceOptions) -> Iterator[str]:
+def _log_texts(trace: WrittenTrace, log: str | JobLogs, options: TraceOptions) -> Iterator[str]:
     with ExitStack() as stack:
         title, file = _opened(stack, log)
         for item in read_log(file):
@@ -287,7 +300,7 @@ def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield compressor.flush()
 
 
-_COLUMNS: list[TableColumn[_Trace]] = [
+_COLUMNS: list[TableColumn[WrittenTrace]] = [
     TableColumn("FILE", lambda trace: trace.out),
     TableColumn("EVENTS", lambda trace: str(trace.events.number), is_number=True),
     TableColumn("TRACKS", lambda trace: str(trace.events.tracks), is_number=True),
