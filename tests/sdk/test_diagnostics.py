@@ -95,3 +95,18 @@ assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_child_can_warn_while_its_parent_held_the_lock() -> None:
     subprocess.run([sys.executable, "-c", FORK], check=True, capture_output=True, timeout=60)
+
+
+def test_the_level_and_the_handlers_of_googles_logger_apply() -> None:
+    lines = list[str]()
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    google = logging.getLogger("google_cloud_mldiagnostics")
+    google.addHandler(handler)
+    google.setLevel(logging.DEBUG)
+    try:
+        logging.getLogger("mldiagnostics").debug("in detail")
+        assert lines == ["in detail"]
+    finally:
+        google.removeHandler(handler)
+        google.setLevel(logging.NOTSET)

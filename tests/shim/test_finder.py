@@ -55,7 +55,9 @@ def test_a_module_is_the_same_under_both_names(peer: str, path: str) -> None:
     assert ours.__name__ == ALIASES[peer][path]
 
 
-@pytest.mark.parametrize("name", ["clients", "core.anything", "core.xprof.session", "api.mlrun.start"])
+@pytest.mark.parametrize(
+    "name", ["clients.control_plane_client", "core.anything", "core.xprof.session", "api.mlrun.start"]
+)
 def test_a_name_without_an_alias_is_rejected(name: str) -> None:
     import_module(GOOGLE_SDK)
     import_module(f"{GOOGLE_SDK}.core.xprof")

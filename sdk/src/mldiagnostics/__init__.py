@@ -157,12 +157,14 @@ class _OldPathFinder:
         """Return the spec of an old path; all other names are left to the other finders."""
         if not fullname.startswith("mldiagnostics."):
             return None
-        from mldiagnostics.compat.aliases import OLD_PATHS  # noqa: PLC0415 - only where an old path is imported
+        from mldiagnostics.compat.aliases import OLD_FOLDERS, OLD_PATHS  # noqa: PLC0415 - only for an old path
 
-        if fullname not in OLD_PATHS:
+        if fullname not in OLD_PATHS and fullname not in OLD_FOLDERS:
             return None
         from importlib.machinery import ModuleSpec  # noqa: PLC0415 - the same
 
+        if fullname in OLD_FOLDERS:
+            return ModuleSpec(fullname, None, is_package=True)
         from mldiagnostics.compat.loader import AliasLoader  # noqa: PLC0415 - the same
 
         return ModuleSpec(fullname, AliasLoader(OLD_PATHS[fullname]))

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
 LOGGER = logging.getLogger("mldiagnostics")
+LOGGER.parent = logging.getLogger("google_cloud_mldiagnostics")
+"""Programs for Google's SDK set the level and the handlers of that name; it passes records on to the root."""
 
 _lock = threading.RLock()  # a signal handler may interrupt a warning
 _counts: dict[str, int] = {}

@@ -23,6 +23,7 @@ IMPORTED = {
     "_version": ["get_version"],
     "api.metrics": ["record", "record_metrics"],
     "api.mlrun": ["machinelearning_run", "normalize_gcs_path"],
+    "clients.logging_client": ["LoggingClient", "NoOpLoggingClient"],
     "commands.collect_profile": ["main"],
     "commands.run_vllm": ["main"],
     "core.global_manager": [
@@ -40,11 +41,21 @@ IMPORTED = {
         *("RunPhase", "Framework", "ServingEngine", "AcceleratorOrchestrator", "ApplicationFramework"),
         *("RlOrchestrator", "Orchestrator", "MLRun", "ConfigDict"),
     ],
+    "exporters.base_exporter": [
+        *("MetricPoint", "LogEntry", "BaseMetricsExporter", "BaseLogsExporter"),
+        *("CompositeMetricsExporter", "CompositeLogsExporter"),
+    ],
+    "utils.host_utils": ["get_hostname", "get_process_index", "get_workload_details", "is_master_host"],
 }
 
 
 def test_every_path_has_its_names_listed() -> None:
     assert set(ALIASES[GOOGLE_SDK]) == set(IMPORTED)
+
+
+@pytest.mark.parametrize("path", [path for path in IMPORTED if "." in path])
+def test_a_path_works_after_the_name_of_the_package_is_replaced(path: str) -> None:
+    assert import_module(f"mldiagnostics.{path}") is import_module(ALIASES[GOOGLE_SDK][path])
 
 
 @pytest.mark.parametrize("path", IMPORTED)

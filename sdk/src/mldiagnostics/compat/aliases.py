@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-__all__ = ["ALIASES", "GOODPUT", "GOOGLE_SDK", "OLD_PATHS"]
+__all__ = ["ALIASES", "GOODPUT", "GOOGLE_SDK", "OLD_FOLDERS", "OLD_PATHS"]
 
 GOOGLE_SDK = "google_cloud_mldiagnostics"
 GOODPUT = "ml_goodput_measurement"
@@ -20,24 +20,27 @@ _GOODPUT_MODULES = {
     "monitoring_elastic": "mldiagnostics.compat.monitoring_elastic",
 }
 
+_GOOGLE_MODULES = {
+    "": "mldiagnostics",
+    "_version": "mldiagnostics.compat._version",
+    "api.metrics": "mldiagnostics.metrics",
+    "api.mlrun": "mldiagnostics.run",
+    "clients.logging_client": "mldiagnostics.compat.logging_client",
+    "commands.collect_profile": "mldiagnostics.compat.collect_profile",
+    "commands.run_vllm": "mldiagnostics.compat.run_vllm",
+    "core.global_manager": "mldiagnostics.compat.global_manager",
+    "core.metrics": "mldiagnostics.metrics",
+    "core.xprof": "mldiagnostics.profiling",
+    "custom_types.exceptions": "mldiagnostics.errors",
+    "custom_types.metric_types": "mldiagnostics.metric_types",
+    "custom_types.mlrun_types": "mldiagnostics.run",
+    "exporters.base_exporter": "mldiagnostics.compat.base_exporter",
+    "utils.host_utils": "mldiagnostics.compat.host_utils",
+}
+
 ALIASES = MappingProxyType(
     {
-        GOOGLE_SDK: MappingProxyType(
-            {
-                "": "mldiagnostics",
-                "_version": "mldiagnostics.compat._version",
-                "api.metrics": "mldiagnostics.metrics",
-                "api.mlrun": "mldiagnostics.run",
-                "commands.collect_profile": "mldiagnostics.compat.collect_profile",
-                "commands.run_vllm": "mldiagnostics.compat.run_vllm",
-                "core.global_manager": "mldiagnostics.compat.global_manager",
-                "core.metrics": "mldiagnostics.metrics",
-                "core.xprof": "mldiagnostics.profiling",
-                "custom_types.exceptions": "mldiagnostics.errors",
-                "custom_types.metric_types": "mldiagnostics.metric_types",
-                "custom_types.mlrun_types": "mldiagnostics.run",
-            }
-        ),
+        GOOGLE_SDK: MappingProxyType(_GOOGLE_MODULES),
         GOODPUT: MappingProxyType(
             {
                 **_GOODPUT_MODULES,
@@ -54,6 +57,7 @@ OLD_PATHS = MappingProxyType(
     {
         **{f"mldiagnostics.{name}": module for name, module in _GOODPUT_MODULES.items() if name != "goodput"},
         "mldiagnostics._version": "mldiagnostics.compat._version",
+        **{f"mldiagnostics.{path}": module for path, module in _GOOGLE_MODULES.items() if "." in path},
         "mldiagnostics.aliases": "mldiagnostics.compat.aliases",
         "mldiagnostics.collect_profile": "mldiagnostics.compat.collect_profile",
         "mldiagnostics.run.global_manager": "mldiagnostics.compat.global_manager",
@@ -61,3 +65,6 @@ OLD_PATHS = MappingProxyType(
     }
 )
 """Path that programs import -> module that it leads to."""
+
+OLD_FOLDERS = frozenset(f"mldiagnostics.{path.partition('.')[0]}" for path in _GOOGLE_MODULES if "." in path)
+"""Packages that only contain such paths: `mldiagnostics.core`, …"""

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from mldiagnostics.diagnostics import LOGGER
+from mldiagnostics.compat.logging_client import LoggingClient
 from mldiagnostics.lifecycle.current_run import enter as initialize_with_mlrun
 from mldiagnostics.lifecycle.current_run import enter as register_run
 from mldiagnostics.lifecycle.current_run import last as get_last_updated_run
 from mldiagnostics.run import current as get_current_run
-
-if TYPE_CHECKING:
-    import logging
 
 __all__ = [
     "GlobalRunManager",
@@ -31,9 +26,9 @@ def get_current_run_id() -> str | None:
     return run.run_id if run is not None else None
 
 
-def get_logging_client() -> logging.Logger:
-    """Return the logger of this package; records go to the run's sinks."""
-    return LOGGER
+def get_logging_client() -> LoggingClient:
+    """Return a client that records metrics of the current run."""
+    return LoggingClient()
 
 
 class GlobalRunManager:
