@@ -61,8 +61,8 @@ def measure() -> Section:
             f"Median (lowest-highest) of {REPEATS} processes, on {os.cpu_count()} cores ({platform.machine()}, load "
             f"average {load:.1f} at the start: other work stretches the time of all rows, less their CPU time). Runs "
             f"are in a local directory. The capture is of {TARGETS} profiler servers in one process that shares the "
-            f"cores; its row is the time over the duration of {DURATION_S:g} s and the lead of {LEAD_S:g} s, from the "
-            f"start of the process to its end. xprofiler captures one host after another, with XProf's client: "
+            f"cores; its rows are the time over the duration of {DURATION_S:g} s and the lead of {LEAD_S:g} s, from "
+            f"the start of the process to its end. xprofiler captures one host after another, with XProf's client: "
             f"{SAMPLE} hosts were measured, then scaled."
         ),
     )
@@ -70,24 +70,29 @@ def measure() -> Section:
 
 def _captures() -> list[tuple[str, ...]]:
     """Capture all targets at once with mldiag, and a few one after another as xprofiler does."""
-    costs = []
     with fleet(0) as port:
-        for turn in range(3):
-            print(f"... capture {turn + 1} of 3 (about 5 s)", flush=True)
-            with tempfile.TemporaryDirectory() as folder:
-                options = ["--duration", f"{DURATION_S:g}s", "--log-directory", folder]
-                cost = _cost([MLDIAG, "capture", *addresses(port, TARGETS), *options])
-                assert len(list(Path(folder).rglob("*.xplane.pb"))) == TARGETS
-                costs.append(Cost(cost.wall_s - DURATION_S - LEAD_S, cost.cpu_s))
+        captures = [_captured(port, turn, "--no-diagnosis") for turn in range(3)]
+        verdicts = [_captured(port, turn) for turn in range(3)]
     print(f"... one host after another ({SAMPLE * 4} s, then scaled)", flush=True)
     with fleet(None) as port:
         command = [sys.executable, "-m", "bench.capture_clients", "one_by_one", str(port), str(SAMPLE)]
         done = subprocess.run([*command, str(int(DURATION_S * 1000))], capture_output=True, text=True, check=True)
     each_s = json.loads(done.stdout)["wall_s"] / SAMPLE
     return [
-        (f"mldiag capture, {TARGETS} targets, over duration + lead", *_spreads(costs), "≤ 0.5 s"),
+        (f"mldiag capture --no-diagnosis, {TARGETS} targets, over duration + lead", *_spreads(captures), "≤ 0.5 s"),
+        (f"mldiag capture with its verdict, {TARGETS} targets, over duration + lead", *_spreads(verdicts), ""),
         (f"xprofiler's way, {TARGETS} targets, over the duration", f"{each_s * TARGETS - DURATION_S:.0f}", "", ""),
     ]
+
+
+def _captured(port: int, turn: int, *options: str) -> Cost:
+    """Return the cost of a capture of all targets, beyond the time that it records and its lead."""
+    print(f"... capture {turn + 1} of 3 {' '.join(options)} (5 to 15 s)", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        places = ["--duration", f"{DURATION_S:g}s", "--log-directory", folder]
+        cost = _cost([MLDIAG, "capture", *addresses(port, TARGETS), *places, *options])
+        assert len(list(Path(folder).rglob("*.xplane.pb"))) == TARGETS
+    return Cost(cost.wall_s - DURATION_S - LEAD_S, cost.cpu_s)
 
 
 def _row(label: str, command: Sequence[str | Path], goal: str) -> tuple[str, ...]:

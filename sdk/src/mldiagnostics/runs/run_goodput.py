@@ -112,9 +112,16 @@ def goodput_log(run: RunRow | str) -> str:
     It is its own records if they have all processes whose events were reported to the control plane; else the reported
     ones: only the process that leads reports events, and its own records may be lost. Raises `LogUnreadable`.
     """
+    log, _ = _log_and_processes(run)
+    return log
+
+
+def _log_and_processes(run: RunRow | str) -> tuple[str, frozenset[str]]:
+    """Return the goodput log of a run, and the incarnations of the processes in it."""
     directory = directory_of(run)
     reported = f"{directory}/{REPORTED_DIR}"
-    return directory if _recording(reported) <= _recording(directory) else reported
+    own, of_reports = _recording(directory), _recording(reported)
+    return (directory, own) if of_reports <= own else (reported, of_reports)
 
 
 def _recording(directory: str) -> frozenset[str]:
@@ -130,12 +137,15 @@ def _read(run: RunRow | str, now: float | None, windows_s: Sequence[float]) -> t
 
     moment = round((time.time() if now is None else now) * 1e6)
     query = ReportQuery(now=moment, windows_s=windows_s, row=None if isinstance(run, str) else run)
+    log, processes = _log_and_processes(run)
+    if not processes:  # most runs of a long list; a search for the log would describe others nearby
+        return None
     try:
-        [newest] = read([goodput_log(run)], query)
+        [newest] = read([log], query)
     except LogMissing:
         return None
     except LogUnreadable:
-        if _has_events(goodput_log(run), query.now):  # those of a clock that is ahead of this one come later
+        if _has_events(log, query.now):  # those of a clock that is ahead of this one come later
             raise
         return None
     return newest
