@@ -13,7 +13,8 @@ from mldiagnostics_api.schedules.decision import WantedCapture
 from mldiagnostics_api.schedules.due import DueCaptures
 from mldiagnostics_api.schedules.run_readings import RunReadings
 from mldiagnostics_api.schedules.trigger_sample import TriggerSample
-from mldiagnostics_cli.captures.recurrence import Recurrence, RecurrenceArguments, recurrence_of
+from mldiagnostics_cli.captures.recurrence import Recurrence, recurrence_of
+from mldiagnostics_cli.captures.recurrence_arguments import RecurrenceArguments
 from mldiagnostics_cli.captures.recurrence_record import RecurrenceRecord
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics_cli.captures.by_run import FilesOfRun, capture_here_or
 from mldiagnostics_cli.captures.cluster_target import TargetNarrowing
-from mldiagnostics_cli.captures.recurrence import RecurrenceArguments, recurrence_of
+from mldiagnostics_cli.captures.recurrence import recurrence_of
+from mldiagnostics_cli.captures.recurrence_arguments import RecurrenceArguments
 from mldiagnostics_cli.captures.recurrence_record import RecurrenceRecord
 from mldiagnostics_cli.captures.repetition import repeat
 from mldiagnostics_cli.captures.run_samples import RunSamples

@@ -11,12 +11,13 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_api.captures.targets import TargetFilter
 from mldiagnostics_api.ranges import Ranges
 from mldiagnostics_api.workloads.kinds import SELECTABLE_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from mldiagnostics_api.captures.targets import TargetFilter
 
 __all__ = ["ClusterTarget", "TargetNarrowing", "is_address", "parse_targets"]
 
@@ -54,6 +55,8 @@ class TargetNarrowing:
 
     def filter(self) -> TargetFilter:
         """Return the fields as the filter of targets. Raises `ConfigurationError`."""
+        from mldiagnostics_api.captures.targets import TargetFilter  # noqa: PLC0415 - half a second, only for pods
+
         try:
             return TargetFilter(
                 ranks=Ranges.parse(self.ranks) if self.ranks else None,

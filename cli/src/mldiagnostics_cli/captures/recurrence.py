@@ -22,32 +22,14 @@ if TYPE_CHECKING:
 
     from mldiagnostics_api.schedules.due import Due, DueCaptures
 
-__all__ = ["Recurrence", "RecurrenceArguments", "recurrence_of"]
+    from mldiagnostics_cli.captures.recurrence_arguments import RecurrenceArguments
+
+__all__ = ["Recurrence", "recurrence_of"]
 
 _NAME: Final = "capture"
 _TARGET: Final = "target"
 """The only target; a record belongs to the options of one command."""
 _SHOWN_SLOTS: Final = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecurrenceArguments:
-    """The options of `mldiag capture` that repeat it.
-
-    Periods are texts such as `10m`; triggers are `Type` or `Type=PERCENT`.
-    """
-
-    every: str | None = None
-    cron: str | None = None
-    time_zone: str | None = None
-    triggers: Sequence[str] = ()
-    per_day: int | None = None
-    pulse: bool = False
-
-    @property
-    def are_given(self) -> bool:
-        """Whether the capture is to be repeated."""
-        return bool(self.every or self.cron or self.triggers)
 
 
 @dataclass(frozen=True, slots=True)

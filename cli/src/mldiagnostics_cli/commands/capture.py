@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from mldiagnostics_cli.captures.ending import CaptureEnd, CaptureWork
-    from mldiagnostics_cli.captures.recurrence import RecurrenceArguments
+    from mldiagnostics_cli.captures.recurrence_arguments import RecurrenceArguments
     from mldiagnostics_cli.captures.settings import CaptureSettings
     from mldiagnostics_cli.cluster.options import ClusterOptions
     from mldiagnostics_cli.interruption import Interruption
@@ -182,8 +182,7 @@ def capture(
 
     Exit codes: 0 all hosts were captured, or the run has ended; 2 a part of them, 1 none.
     """
-    from mldiagnostics_cli.captures.recurrence import RecurrenceArguments
-    from mldiagnostics_cli.captures.run_samples import is_of_files
+    from mldiagnostics_cli.captures.recurrence_arguments import RecurrenceArguments
     from mldiagnostics_cli.captures.settings import CaptureSettings
     from mldiagnostics_cli.interruption import run_interruptibly
 
@@ -214,6 +213,8 @@ def capture(
 
         work = with_verdict(work, is_shown=is_shown, is_pulse=settings.pulse)
     if arguments.are_given:
+        from mldiagnostics_cli.captures.run_samples import is_of_files
+
         has_files = not (cluster.are_given or selector or direct or vms or tpu_vms or files or slurm_job)
         run = target[0] if has_files and is_of_files(target, storage) else None
         work = _repeated(work, arguments, run, storage or DEFAULT_STORAGE, is_dry_run=settings.dry_run)
