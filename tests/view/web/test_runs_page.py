@@ -257,3 +257,21 @@ async def test_tags_are_a_column_and_are_found_by_the_search(serve: Serve, pages
     for words in ("baseline", "new data"):
         await page.get_by_role("searchbox").fill(words)
         await expect(page.locator("tbody th a")).to_have_text(["name of tagged"])
+
+
+@pytest.mark.parametrize("width", [400, 1000, 1600])
+async def test_each_row_has_the_height_by_which_the_table_scrolls(
+    width: int, serve: Serve, pages: CheckedPages, tmp_path: Path
+) -> None:
+    store = open_store(str(tmp_path / "runs"))
+    put_run(store, "plain")
+    tags = [f"a-long-tag-{number}" for number in range(12)]
+    put_run(store, "tagged", tags=tags, notes="several words of notes that are longer than their column " * 4)
+    url = await serve(tmp_path / "runs")
+    for columns in ("", "?columns=tags,notes,phase"):
+        page = await pages.open(f"{url}{columns}", width=width)
+        await expect(page.locator("tbody th a")).to_have_count(2)
+        heights = "rows => rows.map((row) => Math.round(row.getBoundingClientRect().height))"
+        assert await page.locator("tbody tr:not(.space)").evaluate_all(heights) == [34, 34]
+        if columns or width > 700:
+            await expect(page.get_by_title(", ".join(tags))).to_be_visible()

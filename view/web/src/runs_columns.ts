@@ -40,7 +40,7 @@ export function phaseSign(run: Run): HTMLElement {
 
 /** Return the tags of a run, each in a frame of its own. */
 export function tagList(tags: readonly string[]): HTMLElement {
-  return element("span", { className: "tags" }, ...tags.map((tag) => element("span", { className: "tag" }, tag)));
+  return element("span", { className: "tags", title: tags.join(", ") }, ...tags.map((tag) => element("span", { className: "tag" }, tag)));
 }
 
 export const goodputOf = ({ run, account }: Listed): number | null => account?.goodput ?? run.goodput;
@@ -106,10 +106,12 @@ const FITTING: readonly [width_px: number, columns: readonly string[]][] = [
   [1480, ["tags", "group", "source", "phase", "step", "steptime", "goodput", "age"]],
 ];
 
+const NARROW_PX = 1100;  // as in runs.css: tags take the place of the step time
+
 /** Return the columns that the URL names, in their order; without names, those that are shown at first. Those of values follow the name. */
 export function columnsOf(names: string, has: { sources: boolean; tags: boolean }): Column[] {
   const given = names.split(",").filter(Boolean);
-  const fitting = FITTING.find(([width_px]) => innerWidth <= width_px)?.[1];
+  const fitting = FITTING.find(([width_px]) => innerWidth <= width_px)?.[1].filter((id) => !has.tags || innerWidth > NARROW_PX || id !== "steptime");
   const isFirst = ({ id, isExtra }: Column) => (id === "source" ? has.sources : id === "tags" ? has.tags : !isExtra) && (fitting?.includes(id) ?? true);
   const shown = COLUMNS.filter((column) => column.id === "name" || (given.length ? given.includes(column.id) : isFirst(column)));
   return [...shown.slice(0, 1), ...valueColumns(), ...shown.slice(1)];
