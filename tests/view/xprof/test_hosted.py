@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
+from aiohttp import web
+from mldiagnostics_kube.serving.connections import listen
 from mldiagnostics_view.endpoints.bodies import Body
+from mldiagnostics_view.limits import MAX_XPROF_REQUESTS
 from mldiagnostics_view.server import Address, listening
 from mldiagnostics_view.sources.catalog import Catalog
 from mldiagnostics_view.sources.files import FileSource
@@ -167,3 +171,32 @@ async def test_copies_of_a_process_before_are_deleted(xprof: str, traces: Path, 
         async with viewing(str(tmp_path / "runs"), xprof, tmp_path / "cache") as viewer:
             await viewer.document(f"{DATA}runs")
             assert len(list((tmp_path / "cache/sessions").iterdir())) == 1
+
+
+async def test_the_requests_of_one_tenant_leave_half_of_the_turns_to_others(tmp_path: Path) -> None:
+    arrived, may_answer = asyncio.Queue[str](), asyncio.Event()
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        await arrived.put(request.path)
+        await may_answer.wait()
+        return web.Response(text="shown")
+
+    server = web.ServerRunner(web.Server(answer))
+    await server.setup()
+    listener = listen(0, "127.0.0.1")
+    await web.SockSite(server, listener).start()
+    hosted = HostedXprof(XprofHost(f"http://127.0.0.1:{listener.getsockname()[1]}", tmp_path / "cache", 1))
+
+    async def read(path: str, tenant: str) -> str:
+        async with hosted.response(path, {}, tenant=tenant) as response:
+            return await response.text()
+
+    async with asyncio.timeout(LIMIT_S), asyncio.TaskGroup() as group:
+        greedy = [group.create_task(read("/greedy", "greedy")) for _ in range(20)]
+        first = [await arrived.get() for _ in range(MAX_XPROF_REQUESTS // 2)]
+        other = group.create_task(read("/other", "other"))
+        assert [*first, await arrived.get()] == ["/greedy"] * (MAX_XPROF_REQUESTS // 2) + ["/other"]
+        may_answer.set()
+    assert {each.result() for each in [*greedy, other]} == {"shown"}
+    await hosted.aclose()
+    await server.cleanup()

@@ -56,9 +56,9 @@ class XprofPages:
         wanted = page_request(path, list(request.query.items()), session)
         if wanted is None:
             raise RequestProblem(HTTPStatus.NOT_FOUND, f"This address shows only the session {session[:100]}.")
-        place = ""
+        seen, place = self._seen(request).source(source), ""
         if wanted.kind is not RequestKind.FILE:
-            directory = await self._seen(request).source(source).directory(key)
+            directory = await seen.directory(key)
             if not directory:
                 raise RequestProblem(HTTPStatus.CONFLICT, "The files of this run cannot be read from here.")
             copy = await self._xprof.copies.place(directory, session, wait_s=XPROF_WAIT_S)
@@ -66,7 +66,7 @@ class XprofPages:
                 return _still_copying(wanted.kind)
             place = str(copy)
         headers = {name: request.headers[name] for name in _REQUEST_HEADERS if name in request.headers}
-        async with self._xprof.response(wanted.target(place), headers) as response:
+        async with self._xprof.response(wanted.target(place), headers, tenant=seen.namespace(key)) as response:
             return await self._pass_on(request, response, address)
 
     async def _pass_on(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
+from weakref import WeakValueDictionary
 
 import aiohttp
 from mldiagnostics.errors import MLDiagnosticsError
@@ -51,6 +52,8 @@ class HostedXprof:
     def __init__(self, host: XprofHost) -> None:
         self._url = URL(host.url)
         self._turns = asyncio.Semaphore(MAX_XPROF_REQUESTS)
+        self._turns_of = WeakValueDictionary[str, asyncio.Semaphore]()
+        """Turns of each tenant; they exist while a request has or awaits one."""
         self._client: aiohttp.ClientSession | None = None
         self.copies: Final = SessionCopies(host.cache, host.cache_bytes)
 
@@ -60,11 +63,16 @@ class HostedXprof:
         return None if place is None else address.path + xprof_page(address.session)
 
     @asynccontextmanager
-    async def response(self, target: str, headers: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def response(
+        self, target: str, headers: Mapping[str, str], *, tenant: str
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Send a request in turn, and yield the response as XProf encodes it.
+
+        Half of the turns are left for other tenants.
 
         Args:
             target: Path and query.
+            tenant: Namespace of the run.
             headers: Headers of the request.
 
         Raises:
@@ -79,6 +87,7 @@ class HostedXprof:
         try:
             async with (
                 asyncio.timeout(XPROF_REQUEST_S),
+                self._turns_of.setdefault(tenant, asyncio.Semaphore(MAX_XPROF_REQUESTS // 2)),
                 self._turns,
                 self._client.get(url, headers=headers, allow_redirects=False) as response,
             ):

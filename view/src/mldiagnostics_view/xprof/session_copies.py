@@ -73,13 +73,13 @@ class SessionCopies:
         if time.monotonic() - self._checked.get(place, float("-inf")) < SESSION_AGE_S and place.is_dir():
             return place
         if place not in self._copying:
-            self._copying[place] = asyncio.create_task(asyncio.to_thread(self._copy, directory, session, place))
+            copying = asyncio.create_task(asyncio.to_thread(self._copy, directory, session, place))
+            self._copying[place] = copying
+            copying.add_done_callback(lambda ended: self._forget(place, ended))
         task = self._copying[place]
         await asyncio.wait({task}, timeout=wait_s)
         if not task.done():
             return None
-        if self._copying.get(place) is task:
-            del self._copying[place]
         task.result()
         return place
 
@@ -89,6 +89,11 @@ class SessionCopies:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _forget(self, place: Path, ended: asyncio.Task[None]) -> None:
+        del self._copying[place]
+        if not ended.cancelled():
+            ended.exception()  # those who still wait get it; the next request copies again
 
     def _copy(self, directory: str, session: str, place: Path) -> None:
         try:
