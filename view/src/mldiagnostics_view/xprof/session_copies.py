@@ -13,7 +13,7 @@ import shutil
 import time
 from typing import TYPE_CHECKING, Final
 
-from mldiagnostics.errors import StoreNotFound
+from mldiagnostics.errors import MLDiagnosticsError, StoreNotFound
 from mldiagnostics.layout import sanitize
 from mldiagnostics.runs.session_cache import SessionCache, stored_session
 from mldiagnostics.store import open_store
@@ -30,7 +30,7 @@ _REMEDY: Final = (
 )
 
 
-class SessionAbsent(StoreNotFound):
+class SessionAbsent(MLDiagnosticsError):
     """A session has no traces that can be read from here."""
 
 
