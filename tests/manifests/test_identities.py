@@ -24,7 +24,11 @@ OTHERS: dict[str, dict[str, tuple[Any, ...]]] = {
     WEBHOOK.name: {"certificates.provided.caBundle": ("", CERTIFICATE)},
 }
 ALWAYS: dict[str, Object] = {
-    OPERATOR.name: {"controlPlane.certificates.provided.secretName": "mine", "volume.existingClaim": "claim"},
+    OPERATOR.name: {
+        "controlPlane.certificates.provided.secretName": "mine",
+        "volume.existingClaim": "claim",
+        "view.url": "https://view.example.com",
+    },
     WEBHOOK.name: {"certificates.provided.secretName": "mine", "port": 8443},
 }
 RELEASES = ("a", "1.2-rc", "mldiagnostics-connection-operator", "x" * 53)
