@@ -35,15 +35,7 @@ def sessions_of(run: str, entries: Iterable[Entry], store: Store) -> list[Stored
         if session is not None:
             traces.setdefault(session, []).append(entry)
     below = f"{run}/" if run else ""
-    return [
-        StoredSession(
-            f"{below}{session}",
-            {each.key: each.bytes for each in files},
-            max(each.modified.timestamp() for each in files),
-            store,
-        )
-        for session, files in traces.items()
-    ]
+    return [StoredSession.of(f"{below}{session}", files, store) for session, files in traces.items()]
 
 
 def newest_that_fits(sessions: Iterable[StoredSession], limit: int) -> StoredSession | None:

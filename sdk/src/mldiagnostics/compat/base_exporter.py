@@ -78,14 +78,19 @@ class BaseLogsExporter(_Exporter[LogEntry]):
         """Send the rest."""
 
 
-class CompositeMetricsExporter(BaseMetricsExporter):
-    """Sends each batch by several exporters, also if one of them fails."""
+class _CompositeExporter(_Exporter[Item]):
+    """Sends each batch by several exporters, also if one of them fails.
 
-    def __init__(self, exporters: Sequence[BaseMetricsExporter], resource_attributes: Mapping[str, Any]) -> None:
+    Args:
+        exporters: The exporters.
+        resource_attributes: Attributes of the sender.
+    """
+
+    def __init__(self, exporters: Sequence[_Exporter[Item]], resource_attributes: Mapping[str, Any]) -> None:
         super().__init__(resource_attributes)
         self._exporters = exporters
 
-    def export(self, batch: Sequence[MetricPoint]) -> None:  # type: ignore[explicit-override]
+    def export(self, batch: Sequence[Item]) -> None:  # type: ignore[explicit-override]
         """Send a batch by each exporter."""
         _for_each(self._exporters, lambda each: each.export(batch))
 
@@ -94,24 +99,18 @@ class CompositeMetricsExporter(BaseMetricsExporter):
         _for_each(self._exporters, lambda each: each.shutdown())
 
 
-class CompositeLogsExporter(BaseLogsExporter):
-    """Sends each batch by several exporters, also if one of them fails."""
+class CompositeMetricsExporter(_CompositeExporter[MetricPoint], BaseMetricsExporter):
+    """Sends points of metrics by several exporters."""
 
-    def __init__(self, exporters: Sequence[BaseLogsExporter], resource_attributes: Mapping[str, Any]) -> None:
-        super().__init__(resource_attributes)
-        self._exporters = exporters
 
-    def export(self, batch: Sequence[LogEntry]) -> None:  # type: ignore[explicit-override]
-        """Send a batch by each exporter."""
-        _for_each(self._exporters, lambda each: each.export(batch))
+class CompositeLogsExporter(_CompositeExporter[LogEntry], BaseLogsExporter):
+    """Sends entries of logs by several exporters."""
+
+    _exporters: Sequence[BaseLogsExporter]
 
     def force_flush(self) -> None:  # type: ignore[explicit-override]
         """Flush each exporter."""
         _for_each(self._exporters, lambda each: each.force_flush())
-
-    def shutdown(self) -> None:  # type: ignore[explicit-override]
-        """Shut each exporter down."""
-        _for_each(self._exporters, lambda each: each.shutdown())
 
 
 Exporter = TypeVar("Exporter")

@@ -14,10 +14,10 @@ from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics.layout import is_trace, session_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from mldiagnostics.store import Store
+    from mldiagnostics.store import Entry, Store
 
 __all__ = [
     "PARALLEL",
@@ -57,6 +57,12 @@ class StoredSession:
     modified: float
     store: Store = field(compare=False)
 
+    @classmethod
+    def of(cls, name: str, entries: Sequence[Entry], store: Store) -> StoredSession:
+        """Return the session whose traces are these entries of a store, at least one."""
+        modified = max(entry.modified.timestamp() for entry in entries)
+        return cls(name, {entry.key: entry.bytes for entry in entries}, modified, store)
+
     @property
     def bytes(self) -> int:
         """The size of the traces."""
@@ -84,10 +90,7 @@ def stored_session(store: Store, session: str) -> StoredSession | None:
     """
     listed = store.list(session_prefix(session))
     entries = [entry for entry in listed if is_trace(entry.key) and has_plain_segments(entry.key)]
-    if not entries:
-        return None
-    traces = {entry.key: entry.bytes for entry in entries}
-    return StoredSession(session, traces, max(entry.modified.timestamp() for entry in entries), store)
+    return StoredSession.of(session, entries, store) if entries else None
 
 
 def has_plain_segments(path: str) -> bool:
