@@ -6,9 +6,6 @@ import asyncio
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from mldiagnostics.errors import StoreNotFound
-from mldiagnostics.layout import is_trace, sanitize, session_prefix
-from mldiagnostics.store import open_store
 from mldiagnostics_kube.client.apiserver import ClusterError
 from mldiagnostics_kube.client.failures import failure_of
 
@@ -18,7 +15,7 @@ from mldiagnostics_view.endpoints.bodies import json_response
 from mldiagnostics_view.endpoints.capture_order import capture_order, ranks_to_capture
 from mldiagnostics_view.endpoints.problems import RequestProblem
 from mldiagnostics_view.limits import READ_RUN_S, XPROF_WAIT_S
-from mldiagnostics_view.xprof.opening import SessionAddress
+from mldiagnostics_view.xprof.opening import SessionAbsent, SessionAddress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,28 +96,11 @@ class Actions:
         source, key = self._run(request)
         session = request.match_info["session"]
         directory = await source.directory(key)
-        if not directory or not await asyncio.to_thread(_has_traces, directory, session):
-            raise RequestProblem(
-                HTTPStatus.NOT_FOUND,
-                f"session '{session[:100]}': has no traces in the directory of this run that can be read from here; "
-                "use the command below",
-            )
+        if not directory:
+            raise SessionAbsent(session)
         address = SessionAddress(request.match_info["source"], key, session)
         url = await self._xprof.page(address, directory, wait_s=XPROF_WAIT_S)
         return await json_response(request, lambda: {"url": url})
 
     def _run(self, request: web.Request) -> tuple[ListedSource, str]:
         return self._seen(request).source(request.match_info["source"]), request.match_info["key"]
-
-
-def _has_traces(directory: str, session: str) -> bool:
-    """Return whether a directory has traces of a session.
-
-    A name that is a path has none.
-    """
-    if sanitize(session) != session:
-        return False
-    try:
-        return any(is_trace(entry.key) for entry in open_store(directory).list(session_prefix(session)))
-    except StoreNotFound:
-        return False

@@ -15,7 +15,7 @@ from mldiagnostics_kube.client.failures import ClusterFailure
 
 from mldiagnostics_view.captures.captures import CaptureUnknown
 from mldiagnostics_view.sources.source import RunUnknown
-from mldiagnostics_view.xprof.session_copies import SessionAbsent
+from mldiagnostics_view.xprof.opening import SessionAbsent
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -14,6 +14,7 @@ from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics.layout import xprof_page
 
 from mldiagnostics_view.limits import MAX_XPROF_SERVERS
+from mldiagnostics_view.xprof.opening import readable_session
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +49,8 @@ class XprofServers:
         self._started: set[str] = set()
 
     async def page(self, address: SessionAddress, directory: str, *, wait_s: float) -> str | None:
-        """See `SessionOpener.page`. Raises `XprofFailed`."""
+        """See `SessionOpener.page`; `XprofFailed` if XProf cannot start."""
+        await asyncio.to_thread(readable_session, directory, address.session)
         url = await self._url(directory, wait_s=wait_s)
         return url and url + xprof_page(address.session)
 

@@ -2,10 +2,44 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import quote
 
-__all__ = ["SessionAddress", "SessionOpener"]
+from mldiagnostics.errors import MLDiagnosticsError, StoreNotFound
+from mldiagnostics.layout import sanitize
+from mldiagnostics.runs.session_cache import stored_session
+from mldiagnostics.store import open_store
+
+if TYPE_CHECKING:
+    from mldiagnostics.runs.session_cache import StoredSession
+
+__all__ = ["SessionAbsent", "SessionAddress", "SessionOpener", "readable_session"]
+
+
+class SessionAbsent(MLDiagnosticsError):
+    """A session has no traces that can be read from here."""
+
+    def __init__(self, session: str) -> None:
+        problem = "has no traces in the directory of this run that can be read from here"
+        super().__init__(f"session '{session[:100]}': {problem}; use the command on the page of the run")
+
+
+def readable_session(directory: str, session: str) -> StoredSession:
+    """Return a session of a run with its traces; a name that is a path has none.
+
+    Raises:
+        SessionAbsent: It has no traces.
+        StoreError: The directory cannot be read.
+    """
+    stored = None
+    if sanitize(session) == session:
+        try:
+            stored = stored_session(open_store(directory), session)
+        except StoreNotFound:
+            stored = None
+    if stored is None:
+        raise SessionAbsent(session)
+    return stored
 
 
 class SessionAddress(NamedTuple):

@@ -13,25 +13,20 @@ import shutil
 import time
 from typing import TYPE_CHECKING, Final
 
-from mldiagnostics.errors import MLDiagnosticsError, StoreNotFound
 from mldiagnostics.layout import sanitize
-from mldiagnostics.runs.session_cache import SessionCache, stored_session
-from mldiagnostics.store import open_store
+from mldiagnostics.runs.session_cache import SessionCache
 
 from mldiagnostics_view.limits import SESSION_AGE_S
+from mldiagnostics_view.xprof.opening import SessionAbsent, readable_session
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["SessionAbsent", "SessionCopies"]
+__all__ = ["SessionCopies"]
 
 _REMEDY: Final = (
     "download it with `mldiag profiles download`, or ask the administrator for a larger view.xprof.cacheGiB"
 )
-
-
-class SessionAbsent(MLDiagnosticsError):
-    """A session has no traces that can be read from here."""
 
 
 class SessionCopies:
@@ -67,7 +62,7 @@ class SessionCopies:
             StoreError: It cannot be read.
         """
         if sanitize(session) != session:
-            raise _absent(session)
+            raise SessionAbsent(session)
         identity = f"{directory}\n{session}".encode()
         place = self._root / hmac.digest(self._key, identity, hashlib.sha256).hex() / session
         if time.monotonic() - self._checked.get(place, float("-inf")) < SESSION_AGE_S and place.is_dir():
@@ -96,17 +91,6 @@ class SessionCopies:
             ended.exception()  # those who still wait get it; the next request copies again
 
     def _copy(self, directory: str, session: str, place: Path) -> None:
-        try:
-            stored = stored_session(open_store(directory), session)
-        except StoreNotFound:
-            stored = None
-        if stored is None:
-            raise _absent(session)
-        for cleared in self._cache.ensure(stored, place):
+        for cleared in self._cache.ensure(readable_session(directory, session), place):
             self._checked.pop(cleared, None)
         self._checked[place] = time.monotonic()
-
-
-def _absent(session: str) -> SessionAbsent:
-    problem = "has no traces in the directory of this run that can be read from here"
-    return SessionAbsent(f"session '{session[:100]}': {problem}; use the command on the page of the run")
