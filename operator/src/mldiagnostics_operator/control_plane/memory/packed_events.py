@@ -79,6 +79,7 @@ def repacked(
     unpacker, packer, number = Unpacker(), Packer(), first
     kept, count, whole = bytearray(), 0, True
     wanted = 0 if first > known else most  # behind a gap nothing is kept
+    room = min(most_bytes, LINE_BYTES)
     for piece in _pieces(items):
         try:
             entries = unpacker.unpack(piece)
@@ -90,7 +91,7 @@ def repacked(
             raise InvalidReport(f"report: events: has more than {MAX_EVENTS} items; send fewer at a time")
         for entry in new:
             text = orjson.dumps(packer.pack(entry))
-            if len(kept) + len(text) >= min(most_bytes, LINE_BYTES):
+            if len(kept) + len(text) >= room:
                 whole = False
                 break
             kept += b"," + text

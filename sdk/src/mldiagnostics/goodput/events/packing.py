@@ -125,14 +125,15 @@ class _Pattern:
 
     def item(self, event: Event) -> Any:
         """Return the item of the next event."""
-        last, expected = self._last, self._expected(event.t)
+        last = self._last
         if last is None or event.rank != last.rank or event.run != last.run:
             item: Any = [event.t, int(event.code), _packed_argument(event), event.rank, event.run]
             self._begin(event)
             return item
+        expected = self._expected(last)
         self._learn(last, event)
         delta = event.t - last.t
-        if event == expected:
+        if (event.code, event.arg) == expected:
             return delta
         return [delta, int(event.code)] if event.arg == 0 else [delta, int(event.code), _packed_argument(event)]
 
@@ -146,7 +147,7 @@ class _Pattern:
             return event
         if last is None:
             return None
-        event = self._expected(last.t + item) if type(item) is int else _event_after(last, item)
+        event = self._expected_event(last, last.t + item) if type(item) is int else _event_after(last, item)
         if event is not None:
             self._learn(last, event)
         return event
@@ -160,15 +161,17 @@ class _Pattern:
         self._arguments[event.code] = event.arg
         self._last = event
 
-    def _expected(self, t: int) -> Event | None:
-        last = self._last
-        if last is None or abs(t) > _END_OF_TIME_US:
-            return None
+    def _expected_event(self, last: Event, t: int) -> Event | None:
+        code, arg = self._expected(last)
+        return None if arg is None or abs(t) > _END_OF_TIME_US else Event(t, code, arg, last.rank, last.run)
+
+    def _expected(self, last: Event) -> tuple[EventCode, Arg | None]:
+        """Return code and argument of the expected event; no argument if none is."""
         code = self._followers.get(last.code, last.code)
         arg = self._arguments.get(code)
         if code in _STEPS and isinstance(arg, int):
             arg = arg + 1 if arg < _MAX_NUMBER else None
-        return None if arg is None else last._replace(t=t, code=code, arg=arg)
+        return code, arg
 
 
 def _event_after(last: Event, item: Any) -> Event | None:
