@@ -17,8 +17,8 @@ FEW, MANY = 8, 100_000
 
 
 def hostile_body(dice: Random, sequence: int) -> tuple[bytes, str]:
-    """Return a body and its encoding; each tenth is `amplifying_body`."""
-    if sequence % 10 == 0:
+    """Return a body and its encoding; each fiftieth is `amplifying_body`."""
+    if sequence % 50 == 0:
         return amplifying_body(dice, sequence)
     head = {"v": 1, "incarnation": f"{dice.randrange(64):08x}", "sequence": sequence, "sent": 1.0, "rank": 0}
     fields = {name: json.dumps(value).encode() for name, value in head.items()}
