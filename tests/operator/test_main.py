@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 from contextlib import asynccontextmanager, suppress
@@ -11,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
+from cluster.certificates import make_certificates
 from cluster.envtest import apiserver
-from mldiagnostics_api.resources import CONNECTIONS
+from cluster.ports import free_port
+from mldiagnostics_api.resources import CONNECTIONS, RUNS
 from mldiagnostics_kube.client.api_client import ApiClient
 from mldiagnostics_kube.client.apiserver import ClusterError, NotFound, path_to
 from mldiagnostics_operator.preflight import ADDON_LABEL, missing_resource
 from prometheus_client.parser import text_string_to_metric_families
 from support.cluster.definitions import DEFINITIONS, connection, connections, install
+from support.programs.peak_memory import peak_bytes
 from support.suite.isolation import of_programs
 
 if TYPE_CHECKING:
@@ -31,6 +35,7 @@ DEFINITION = f"{DEFINITIONS}/{CONNECTIONS.definition_name}"
 LEASES = path_to("coordination.k8s.io", "v1", "leases", namespace="default")
 LEASE_S = 3.0
 DEADLINE_S = 120.0
+IDLE_CONNECTIONS = 200
 
 
 def run(**environ: str) -> subprocess.CompletedProcess[str]:
@@ -87,6 +92,15 @@ class Operator:
             ended = self.process.returncode is not None or asyncio.get_running_loop().time() > until
             assert not ended, f"{text} instead of {stage}: {self.log()}"
             await asyncio.sleep(0.05)
+
+    async def serves(self, port: int) -> None:
+        """Wait until a port of this machine accepts connections."""
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                with suppress(OSError):
+                    (await asyncio.open_connection("127.0.0.1", port))[1].close()
+                    return
+                await asyncio.sleep(0.05)
 
     async def metric(self, name: str) -> float:
         _, text = await self.request("/metrics")
@@ -207,6 +221,28 @@ class TestAgainstARealServer:
             assert await one.ends() == 0
         assert await holder(installed, tmp_path) == ""
         assert "Leaving: SIGTERM" in one.log()
+
+    async def test_an_idle_connection_costs_little_memory(
+        self, own_server: ApiServer, installed: ApiClient, tmp_path: Path
+    ) -> None:
+        files, folder, port = make_certificates(tmp_path / "pki", hosts=["127.0.0.1"]), tmp_path / "served", free_port()
+        folder.mkdir()
+        for name, source in (("tls.crt", "apiserver.crt"), ("tls.key", "apiserver.key")):
+            (folder / name).write_bytes((files.folder / source).read_bytes())
+        await install(installed, RUNS)
+        settings = {"CONTROL_PLANE": "true", "CONTROL_PLANE_PORT": f"{port}"}
+        settings |= {"CONTROL_PLANE_CERTIFICATE_FOLDER": str(folder), "CLUSTER_NAME": "test"}
+        environ = {f"MLDIAG_{name}": value for name, value in settings.items()}
+        trust = ssl.create_default_context(cafile=files.ca)
+        async with replica(own_server, tmp_path, **environ) as one:
+            await one.reaches("leading")
+            await one.serves(port)
+            before = peak_bytes(one.process.pid)
+            open_ones = [await asyncio.open_connection("127.0.0.1", port, ssl=trust) for _ in range(IDLE_CONNECTIONS)]
+            each = (peak_bytes(one.process.pid) - before) / IDLE_CONNECTIONS
+            for _, writer in open_ones:
+                writer.transport.abort()
+        assert each < 100_000, "4096 of them take more than half of the default limit"
 
     async def test_without_the_resource_it_waits_and_logs_it(
         self, own_server: ApiServer, own: ApiClient, tmp_path: Path
