@@ -1,8 +1,6 @@
 """Hosts that report to one control plane: real API server, projected tokens, TLS and HTTP."""
 
 import asyncio
-import gzip
-import json
 import os
 import ssl
 import statistics
@@ -11,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +25,7 @@ from mldiagnostics_kube.client.api_client import ApiClient
 from mldiagnostics_kube.client.apiserver import path_to
 
 from bench.process_usage import cpu_seconds, peak_rss_mib
+from bench.report_connections import ReportConnection, Server
 from bench.table import Section
 
 RUNS: Final = 20
@@ -50,12 +49,10 @@ class Host:
     sequence: int = 0
     events: list[Event] = field(default_factory=list)
     persisted: int = 0
-    reader: asyncio.StreamReader | None = None
-    writer: asyncio.StreamWriter | None = None
-    server: tuple[int, ssl.SSLContext] | None = None
+    connection: ReportConnection | None = None
 
-    def request(self) -> bytes:
-        """Return the next report as an HTTP request."""
+    def report(self) -> Object:
+        """Return the next report."""
         self.sequence += 1
         report: Object = {
             "v": 1,
@@ -73,46 +70,14 @@ class Host:
             self._work()
             items = packing.pack(self.events[self.persisted :])
             report |= {"run": {"name": "bench"}, "events": {"first": self.persisted, "items": items}}
-        body = gzip.compress(json.dumps(report).encode(), 6)
-        head = (
-            f"POST /v1/runs/{self.run}/reports HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.token}\r\n"
-            f"Content-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
-        )
-        return head.encode() + body
+        return report
 
-    async def connect(self, port: int, tls: ssl.SSLContext) -> None:
-        """Open the connection that all reports use; try again if the server is busy, as SDKs do."""
-        self.server = port, tls
-        own = f"127.1.{self.number // 250}.{self.number % 250 + 1}"  # each pod has an address
-        while True:
-            with suppress(ConnectionError, TimeoutError):
-                self.reader, self.writer = await asyncio.open_connection(
-                    "127.0.0.1", port, ssl=tls, local_addr=(own, 0)
-                )
-                return
-            await asyncio.sleep(1.0)
-
-    async def report(self) -> int:
+    async def post(self, server: Server) -> int:
         """Send the next report; return the status."""
-        request, head = self.request(), b""
-        while not head:
-            try:
-                head = await self._exchange(request)
-            except (ConnectionError, asyncio.IncompleteReadError):  # closed since the last report, as SDKs expect
-                assert self.server
-                await self.connect(*self.server)
-        assert self.reader
-        length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
-        answer = json.loads(await self.reader.readexactly(length))
+        self.connection = self.connection or ReportConnection(server, self.number)
+        status, answer = await self.connection.post(self.run, self.token, self.report())
         self.persisted = answer.get("persistedEvents", self.persisted)
-        return int(head.split()[1])
-
-    async def _exchange(self, request: bytes) -> bytes:
-        """Send a request; return the head of its answer."""
-        assert self.reader
-        assert self.writer
-        self.writer.write(request)
-        return await self.reader.readuntil(b"\r\n\r\n")
+        return status
 
     def _work(self) -> None:
         moment = round(time.time() * 1e6)
@@ -189,14 +154,14 @@ async def _measure() -> list[list[str]]:
             assert process.stdout
             assert process.stdin
             port = int(await asyncio.to_thread(process.stdout.readline))
-            start = await _round(hosts, process.pid, port, tls)
-            rounds = [await _round(hosts, process.pid) for _ in range(ROUNDS)]
+            start = await _round(hosts, process.pid, Server(port, tls))
+            rounds = [await _round(hosts, process.pid, Server(port, tls)) for _ in range(ROUNDS)]
             peak_mib = peak_rss_mib(process.pid)
             process.stdin.close()
             reviews = float(await asyncio.to_thread(process.stdout.readline))
         for host in hosts:
-            if host.writer:
-                host.writer.transport.abort()
+            if host.connection:
+                host.connection.close()
         steady = Phase(
             [each for one in rounds for each in one.latencies_ms],
             sum(one.refused for one in rounds),
@@ -218,7 +183,7 @@ def _serving(folder: Path, environment: dict[str, str]) -> Iterator[subprocess.P
             process.kill()
 
 
-async def _round(hosts: list[Host], pid: int, port: int = 0, tls: ssl.SSLContext | None = None) -> Phase:
+async def _round(hosts: list[Host], pid: int, server: Server) -> Phase:
     """Let every host report once, spread over an interval; the time of connecting counts."""
     begin, cpu = time.perf_counter(), cpu_seconds(pid)
     latencies_ms: list[float] = []
@@ -227,9 +192,7 @@ async def _round(hosts: list[Host], pid: int, port: int = 0, tls: ssl.SSLContext
     async def one(host: Host) -> None:
         await asyncio.sleep(INTERVAL_S * host.number / len(hosts))
         start = time.perf_counter()
-        if tls:
-            await host.connect(port, tls)
-        statuses.append(await host.report())
+        statuses.append(await host.post(server))
         latencies_ms.append((time.perf_counter() - start) * 1000)
 
     async with asyncio.TaskGroup() as group:

@@ -1,0 +1,315 @@
+"""A fleet of runs that reports to one operator: real API server, TLS, tokens, and the chart's memory limit."""
+
+import asyncio
+import os
+import platform
+import ssl
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import uvloop
+from cluster.certificates import Certificates, make_certificates
+from cluster.envtest import ApiServer, apiserver
+from cluster.ports import free_port
+from mldiagnostics.capture.budget import memory_limit
+from mldiagnostics.goodput.events import packing
+from mldiagnostics.goodput.events.event import Event, EventCode
+from mldiagnostics_api.captures.policy import Policy
+from mldiagnostics_api.resources import CONNECTIONS, RUNS
+from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.client.apiserver import path_to
+from support.cluster.definitions import install
+
+from bench.few_at_once import few_at_once
+from bench.process_usage import cpu_seconds, peak_rss_mib
+from bench.report_connections import ReportConnection, Server
+from bench.table import Section
+
+FLEET: Final = int(os.environ.get("RUNS", "10000"))
+HOSTS: Final = 2
+NAMESPACES: Final = 20
+PROCESSES_OF_TOKEN: Final = 8
+"""As in a pod with eight processes."""
+STARTS_PER_S: Final = 150
+MEASURED_S: Final = float(os.environ.get("SECONDS", "300"))
+STEP_S: Final = 1.0
+ENDS_PER_S: Final = 1.0
+DEADLINE_S: Final = 120.0
+LIMIT: Final = memory_limit(Policy().max_trace_bytes)
+METRICS: Final = {f"metric/{number}": 1.0 / (number + 1) for number in range(10)}
+CONFIGS: Final = {"hardware": {"accelerator": "h100", "chips": 8}, "user": {f"option_{n}": n for n in range(20)}}
+Object = dict[str, Any]
+
+
+@dataclass
+class Member:
+    """One run of the fleet, and the times at which its status was written."""
+
+    namespace: str
+    run: str
+    tokens: list[str]
+    connections: list[ReportConnection]
+    begin: float = field(default_factory=time.time)
+    sequences: list[int] = field(default_factory=lambda: [0] * HOSTS)
+    events: list[Event] = field(default_factory=list)
+    persisted: int = 0
+    ending: float = 0.0
+    """When its end was reported first."""
+    written: list[float] = field(default_factory=list)
+    ended_after_s: float = 0.0
+
+    def report(self, host: int) -> Object:
+        """Return the next report of a host."""
+        self.sequences[host] += 1
+        now = time.time()
+        step = int((now - self.begin) / STEP_S)
+        report: Object = {
+            "v": 1,
+            "incarnation": f"{int(self.run, 16) * HOSTS + host:08x}",
+            "sequence": self.sequences[host],
+            "sent": now,
+            "rank": host,
+            "worldSize": HOSTS,
+            "host": {"name": f"trainer-{self.run}-{host}"},
+            "profiler": {"ports": [9999], "server": "jax", "version": "0.10.2", "tensorflow": False},
+            "phase": "Completed" if self.ending else "Active",
+            "progress": {"step": step, "stepTimeSeconds": STEP_S, "changed": now},
+            "metrics": METRICS,
+        }
+        if host == 0:
+            self._work(step)
+            items = packing.pack(self.events[self.persisted :])
+            report |= {"run": {"name": "fleet"}, "events": {"first": self.persisted, "items": items}}
+            report |= {"configs": CONFIGS} if self.sequences[host] == 1 else {}
+        return report
+
+    def _work(self, step: int) -> None:
+        for number in range(len(self.events) // 2, step):
+            at = round((self.begin + number * STEP_S) * 1e6)
+            self.events += [Event(at, EventCode.STEP_START, number), Event(at + 900_000, EventCode.STEP_END, number)]
+
+
+class Fleet:
+    """All runs, with the figures of their reports and statuses."""
+
+    def __init__(self, members: list[Member]) -> None:
+        self.members = members
+        self.by_run = {(member.namespace, member.run): member for member in members}
+        self.latencies_ms: list[float] = []
+        self.refused = 0
+        self.intervals_s: set[float] = set()
+
+    async def post(self, member: Member, host: int) -> float:
+        """Send the next report of a host; return the seconds until the one after it."""
+        begin = time.perf_counter()
+        status, answer = await member.connections[host].post(member.run, member.tokens[host], member.report(host))
+        self.latencies_ms.append((time.perf_counter() - begin) * 1000)
+        self.refused += status != 200
+        if host == 0:
+            member.persisted = answer.get("persistedEvents", member.persisted)
+        return float(answer.get("intervalSeconds", 10.0))
+
+    async def report(self, member: Member, host: int, start_s: float) -> None:
+        """Report a host until its run ends."""
+        await asyncio.sleep(start_s)
+        member.begin = time.time()
+        while not member.ending:
+            begin = time.perf_counter()
+            interval_s = await self.post(member, host)
+            self.intervals_s.add(interval_s)
+            await asyncio.sleep(max(0.0, begin + interval_s - time.perf_counter()))
+
+    async def end(self, member: Member) -> None:
+        """Report the end of a run from all of its hosts, as SDKs do at once."""
+        member.ending = time.perf_counter()
+        for connection in member.connections:
+            connection.close()
+        for host in range(HOSTS):
+            await self.post(member, host)
+
+    async def follow(self, cluster: ApiClient) -> None:
+        """Note every status that is written, until cancelled."""
+        while True:
+            version = ""
+            async for page in cluster.pages(path_to(*RUNS.gvr)):
+                for item in page[0]:
+                    self.note(item)
+                version = page[1]
+            with suppress(Exception):
+                async for event in cluster.watch(path_to(*RUNS.gvr), version):
+                    self.note(event.get("object") or {})
+
+    def note(self, item: Object) -> None:
+        """Note a run as the API server has it."""
+        spec, status = item.get("spec") or {}, item.get("status") or {}
+        member = self.by_run.get((item.get("metadata", {}).get("namespace", ""), spec.get("runId", "")))
+        if member is None or not status:
+            return
+        now = time.perf_counter()
+        member.written.append(now)
+        if member.ending and not member.ended_after_s and status.get("phase") == "Completed":
+            member.ended_after_s = now - member.ending
+
+
+def measure() -> Section:
+    """Measure the fleet; takes ten minutes, half of them until all runs have started."""
+    load = os.getloadavg()[0]
+    rows = uvloop.run(_measure())
+    return Section(
+        "fleet",
+        f"A fleet of {FLEET} runs of {HOSTS} hosts",
+        ("figure", "measured", "goal"),
+        rows,
+        f"A real kube-apiserver and etcd, the operator, {FLEET * HOSTS} clients and a watch of all MLRuns share "
+        f"{os.cpu_count()} cores ({platform.machine()}, load average {load:.1f} at the start). The operator has the "
+        f"bounds of the chart's default memory limit, {LIMIT // 2**20} MiB. Each host has a TLS connection of its own, "
+        f"which it opens again when it was closed; each run a step a second, ten metrics, twenty configurations and "
+        f"goodput events; {PROCESSES_OF_TOKEN} hosts share a token, in {NAMESPACES} namespaces. {MEASURED_S:g} s are "
+        "measured after all runs have started; one run a second ends. `python -m bench.fleet_replay RUNS ROUNDS` "
+        "replays an hour without the network.",
+    )
+
+
+async def _measure() -> list[tuple[str, str, str]]:
+    with tempfile.TemporaryDirectory() as name, apiserver() as server:
+        folder = Path(name)
+        files = make_certificates(folder / "pki", hosts=["127.0.0.1"])
+        cluster = await ApiClient.connect({"KUBECONFIG": str(server.kubeconfig)})
+        try:
+            for definition in (CONNECTIONS, RUNS):
+                await install(cluster, definition)
+            tokens = await _tokens(cluster)
+            async with _operator(folder, files, server) as (pid, port):
+                to = Server(port, ssl.create_default_context(cafile=files.ca))
+                return await _figures(cluster, Fleet(_members(tokens, to)), pid)
+        finally:
+            await cluster.aclose()
+
+
+async def _figures(cluster: ApiClient, fleet: Fleet, pid: int) -> list[tuple[str, str, str]]:
+    start_s = FLEET * HOSTS / STARTS_PER_S
+    async with asyncio.TaskGroup() as group:
+        following = group.create_task(fleet.follow(cluster))
+        reporting = [
+            group.create_task(fleet.report(member, host, start_s * number / FLEET))
+            for number, member in enumerate(fleet.members)
+            for host in range(HOSTS)
+        ]
+        await asyncio.sleep(start_s + 2 * 60)
+        print(f"... all {FLEET} runs report", flush=True)
+        fleet.latencies_ms.clear()
+        refused_at_start, fleet.refused = fleet.refused, 0
+        begin, cpu_s = time.perf_counter(), cpu_seconds(pid)
+        for number in range(int(MEASURED_S * ENDS_PER_S)):
+            await asyncio.sleep(max(0.0, begin + number / ENDS_PER_S - time.perf_counter()))
+            group.create_task(fleet.end(fleet.members[number * 7 % FLEET]))
+        end, reports = time.perf_counter(), len(fleet.latencies_ms)
+        cores = (cpu_seconds(pid) - cpu_s) / (end - begin)
+        await asyncio.sleep(10.0)
+        for task in (following, *reporting):
+            task.cancel()
+    for member in fleet.members:
+        for connection in member.connections:
+            connection.close()
+    ages_s = sorted(age for member in fleet.members if not member.ending for age in _ages(member.written, begin, end))
+    ended = [member for member in fleet.members if member.ending]
+    ends_s = [member.ended_after_s for member in ended if member.ended_after_s]
+    latency = statistics.quantiles(fleet.latencies_ms, n=100)
+    peak_mib = peak_rss_mib(pid)
+    return [
+        ("reports a second", f"{reports / (end - begin):.0f}", ""),
+        ("seconds between two reports of a host", f"{max(fleet.intervals_s):g}", ""),
+        ("report, p50 / p99", f"{latency[49]:.0f} / {latency[98]:.0f} ms", ""),
+        ("reports refused at the start / afterwards", f"{refused_at_start} / {fleet.refused}", "0 / 0"),
+        ("status of an active run: age, p99 / longest", f"{_share(ages_s, 0.99):.0f} / {ages_s[-1]:.0f} s", "≤ 60 s"),
+        ("end of a run → its phase, p50 / p99", f"{_share(ends_s, 0.5):.2f} / {_share(ends_s, 0.99):.2f} s", "≤ 2 s"),
+        ("ends without a phase", f"{len(ended) - len(ends_s)} of {len(ended)}", "0"),
+        ("processor of the operator", f"{cores:.2f} cores", ""),
+        ("peak of its memory", f"{peak_mib:.0f} MiB, {peak_mib * 2**20 / LIMIT:.0%} of the limit", "≤ 60 %"),
+    ]
+
+
+def _ages(written: Iterable[float], begin: float, end: float) -> list[float]:
+    """Return the times between two writes, and to the ends of the measurement."""
+    moments = [begin, *(each for each in written if begin < each < end), end]
+    return [after - before for before, after in pairwise(moments)]
+
+
+def _share(values: Iterable[float], share: float) -> float:
+    """Return a quantile."""
+    ordered = sorted(values) or [float("nan")]
+    return ordered[round(share * (len(ordered) - 1))]
+
+
+def _members(tokens: dict[str, list[str]], server: Server) -> list[Member]:
+    """Return the runs, spread over the namespaces."""
+    members = []
+    for number in range(FLEET):
+        namespace = f"team-{number % NAMESPACES}"
+        own = tokens[namespace]
+        hosts = [number // NAMESPACES * HOSTS + host for host in range(HOSTS)]
+        connections = [ReportConnection(server, number * HOSTS + host) for host in range(HOSTS)]
+        members.append(Member(namespace, f"{number:x}", [own[each % len(own)] for each in hosts], connections))
+    return members
+
+
+async def _tokens(cluster: ApiClient) -> dict[str, list[str]]:
+    """Make the namespaces, and tokens for reports of their runs."""
+    tokens: dict[str, list[str]] = {}
+    each = -(-FLEET * HOSTS // NAMESPACES // PROCESSES_OF_TOKEN)
+    spec = {"audiences": ["mldiagnostics"], "expirationSeconds": 36_000}
+    for number in range(NAMESPACES):
+        namespace = f"team-{number}"
+        await cluster.create(path_to("", "v1", "namespaces"), {"metadata": {"name": namespace}})
+        accounts = path_to("", "v1", "serviceaccounts", namespace=namespace)
+        await cluster.create(accounts, {"metadata": {"name": "trainer"}})
+        made = tokens[namespace] = []
+
+        async def make(path: str, made: list[str]) -> None:
+            made.append(str((await cluster.create(path, {"spec": spec}))["status"]["token"]))
+
+        await few_at_once(make(f"{accounts}/trainer/token", made) for _ in range(each))
+    return tokens
+
+
+@asynccontextmanager
+async def _operator(folder: Path, files: Certificates, server: ApiServer) -> AsyncIterator[tuple[int, int]]:
+    """Run the operator; yield its pid, and the port of its control plane."""
+    certificate = folder / "certificate"
+    certificate.mkdir()
+    for name, source in (("tls.crt", "apiserver.crt"), ("tls.key", "apiserver.key")):
+        (certificate / name).write_bytes((files.ca.parent / source).read_bytes())
+    port = free_port()
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "KUBECONFIG": str(server.kubeconfig),
+        "MLDIAG_HTTP_PORT": "0",
+        "MLDIAG_VOLUME_ROOT": str(folder / "volume"),
+        "MLDIAG_CLUSTER_NAME": "bench",
+        "MLDIAG_MEMORY_LIMIT": str(LIMIT),
+        "MLDIAG_CONTROL_PLANE": "true",
+        "MLDIAG_CONTROL_PLANE_PORT": str(port),
+        "MLDIAG_CONTROL_PLANE_CERTIFICATE_FOLDER": str(certificate),
+    }
+    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "mldiagnostics_operator", env=environ)
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                with suppress(OSError):
+                    (await asyncio.open_connection("127.0.0.1", port))[1].close()
+                    break
+                await asyncio.sleep(0.2)
+        yield process.pid, port
+    finally:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        await asyncio.wait_for(process.wait(), DEADLINE_S)
