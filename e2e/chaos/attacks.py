@@ -31,7 +31,7 @@ ANY: frozenset[str] = frozenset()
 """Every verdict on hosts that behave badly that is not a fault of the operator."""
 JOBSETS = f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{VICTIM}/jobsets"
 JOBSET = "jobset.sigs.k8s.io/jobset-name=two"
-WEBHOOK_PORT, HTTP_PORT = 10250, 8081
+WEBHOOK_PORT, HTTP_PORT, CONTROL_PLANE_PORT = 10250, 8081, 8443
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "owner", "uid": "00000000-0000-0000-0000-000000000000"}
 
 
@@ -330,6 +330,15 @@ def large_dictionaries(stage: Stage, seen: Observed) -> Iterator[None]:
 @attack("1100 new run ids of one namespace, each with a few events", captures=10)
 def new_runs(stage: Stage, seen: Observed) -> Iterator[None]:
     yield from reports(stage, seen, "new-runs", 20)
+
+
+@attack("8 pods with 600 idle TLS connections each to the control plane", captures=10)
+def idle_reporters(stage: Stage, seen: Observed) -> Iterator[None]:
+    address = f"{stage.operator.leader()['status']['podIP']}:{CONTROL_PLANE_PORT}"
+    with stage.reporting(seen), ExitStack() as pods:
+        for _ in range(8):
+            pods.enter_context(stage.pod("client", "idle-tls", "600", address))
+        yield
 
 
 @attack("400 MLRuns with 250 kB of annotations each", captures=10)
