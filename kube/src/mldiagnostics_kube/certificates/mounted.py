@@ -36,7 +36,7 @@ class Mounted:
         try:
             if self._serving.load((self._folder / CHAIN).read_bytes(), (self._folder / KEY).read_bytes()):
                 _log.info(
-                    "ServingCertificate the certificate of %(folder)s, valid until %(expires)s",
+                    "Serving the certificate of %(folder)s, valid until %(expires)s",
                     {"folder": self._folder, "expires": self._serving.expires},
                 )
         except OSError as missing:
