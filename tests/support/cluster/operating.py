@@ -65,6 +65,18 @@ def address() -> Iterator[str]:
         subprocess.run(["ip", "address", "del", f"{ip}/32", "dev", "lo"], check=True, capture_output=True)
 
 
+@contextmanager
+def addresses(count: int) -> Iterator[list[str]]:
+    """Yield up to 500 addresses of this machine that pods can have; needs root."""
+    second = 2 * secrets.randbelow(128)
+    network = [f"198.19.{second}.1/23", "dev", "lo"]
+    subprocess.run(["ip", "address", "add", *network], check=True, capture_output=True)
+    try:
+        yield [f"198.19.{second + number // 250}.{2 + number % 250}" for number in range(count)]
+    finally:
+        subprocess.run(["ip", "address", "del", *network], check=True, capture_output=True)
+
+
 @dataclass
 class Namespace:
     """A namespace on the API server, with the verbs that tests of captures need."""

@@ -153,6 +153,7 @@ class ApiClient:
         labels: str = "",
         fields: str = "",
         metadata_only: bool = False,
+        cached: bool = False,
         page: int = PAGE,
         most: int | None = None,
         timeout_s: float = CALL_TIMEOUT_S,
@@ -165,11 +166,13 @@ class ApiClient:
             labels: Label selector; empty selects all.
             fields: Field selector; empty selects all.
             metadata_only: Read only the metadata of the objects.
+            cached: Take the objects that the API server has in memory, which may be some time old. A selector of
+                fields otherwise reads the whole collection from etcd.
             page: Most objects per request; pages of large objects are smaller.
             most: Stop after this number of kept objects; None keeps all.
             timeout_s: Limit in seconds for each page.
         """
-        query = _selectors(labels, fields)
+        query = [*_selectors(labels, fields), *([("resourceVersion", "0")] if cached else [])]
         kept: list[T] = []
         accept = METADATA_LIST if metadata_only else JSON
         async for items, _ in self._pages(path, query, accept=accept, page=page, timeout_s=timeout_s):

@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 from asyncio import to_thread
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 from mldiagnostics_operator.control_plane.limits import PEER_CONNECTIONS
-from support.cluster.control_planes import make_account, serving
-from support.cluster.operating import address
+from support.cluster.control_planes import DEADLINE_S, make_account, serving
+from support.cluster.operating import address, addresses
 from support.programs import environments
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.apiserver
 
 RUNS = "/v1/machineLearningRuns"
+JOBS, PODS = 4, PEER_CONNECTIONS + 44
 PROGRAM = Path(__file__).parents[4] / "e2e/peers/self_hosted.py"
 
 
@@ -119,6 +121,36 @@ async def test_clients_that_belong_to_no_pod_keep_no_pod_waiting(peer: Running, 
     view = peer.view(peer.run_of(job))
     assert view is not None
     assert (view.phase, view.aliases) == ("Completed", ("uuid-1",))
+
+
+@pytest.mark.root
+async def test_all_pods_of_large_jobs_start_at_once(cluster: ApiClient, namespace: str, tmp_path: Path) -> None:
+    await make_account(cluster, namespace)
+    refused = Counter[int]()
+    with addresses(PODS) as ips:
+        async with serving(cluster, namespace, tmp_path, peer_port=0) as peer, asyncio.timeout(DEADLINE_S):
+            jobs = [await peer.job(f"job-{number}") for number in range(JOBS)]
+            turns = asyncio.Semaphore(16)
+
+            async def make(number: int) -> None:
+                async with turns:
+                    await peer.pod(f"pod-{number}", owner=jobs[number % JOBS], ip=ips[number])
+
+            async def start_and_end(number: int) -> None:
+                url = f"http://{ips[number]}:{peer.peer_url.rpartition(':')[2]}{RUNS}/uuid-{number % JOBS}"
+                own = aiohttp.TCPConnector(local_addr=(ips[number], 0))
+                async with aiohttp.ClientSession(connector=own) as session:
+                    for state in ("STATE_RUNNING", "STATE_SUCCEEDED"):
+                        async with session.patch(url, json={"workload": {"state": state}}) as answer:
+                            refused[answer.status] += answer.status != 200
+
+            await asyncio.gather(*map(make, range(PODS)))
+            await asyncio.gather(*map(start_and_end, range(PODS)))
+            views = [peer.view(peer.run_of(job)) for job in jobs]
+    assert +refused == {}
+    assert [(view.phase, view.aliases) for view in views if view] == [
+        ("Completed", (f"uuid-{number}",)) for number in range(JOBS)
+    ]
 
 
 async def flood(peer: Running) -> None:

@@ -50,13 +50,9 @@ class PodAddresses:
         known = self._pods.get(ip)
         if known and self._clock() < known[0]:
             return known[1]
-        selector = f"status.podIP={ip},spec.hostNetwork=false,status.phase=Running"
-        pods: list[Mapping[str, Any]] = []
         async with self._lookups.turn(ip, "address"):
             try:
-                for namespace in self._namespaces:
-                    path = path_to("", "v1", "pods", namespace=namespace)
-                    pods += await self._cluster.items(path, dict, fields=selector, metadata_only=True, most=2)
+                pods = await self._pods_with(ip, cached=True) or await self._pods_with(ip, cached=False)
             except ClusterError as error:
                 raise Overloaded(f"the pod with address {ip} cannot be looked up: {error}") from error
         pod = pods[0] if len(pods) == 1 else None
@@ -64,6 +60,15 @@ class PodAddresses:
         if len(self._pods) > MAX_ADDRESSES:
             self._pods.popitem(last=False)
         return pod
+
+    async def _pods_with(self, ip: str, *, cached: bool) -> list[Mapping[str, Any]]:
+        """Return the running pods with an address; usually one."""
+        selector = f"status.podIP={ip},spec.hostNetwork=false,status.phase=Running"
+        pods: list[Mapping[str, Any]] = []
+        for namespace in self._namespaces:
+            path = path_to("", "v1", "pods", namespace=namespace)
+            pods += await self._cluster.items(path, dict, fields=selector, metadata_only=True, cached=cached, most=2)
+        return pods
 
 
 def _canonical(address: str) -> str | None:
