@@ -82,6 +82,8 @@ RETRY_AFTER_S: Final = 5
 
 REPORTS_OF_ALL_PER_SECOND: Final = 400
 """Of more processes than may send one report every 10 s, each reports less often; a report costs 1 to 3 ms."""
+REPORTS_WITH_HANDSHAKE_PER_SECOND: Final = 200
+"""Of more processes than `CONNECTIONS`: each has lost its connection since its last report, and needs a handshake."""
 LONGEST_INTERVAL_S: Final = 300
 """SDKs wait no longer."""
 

@@ -21,11 +21,15 @@ FLEETS = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 20_000), min_
 def test_no_fleet_reports_more_often_than_the_leader_takes(fleet: dict[str, int]) -> None:
     rates = [number / interval_s(fleet, name) for name, number in fleet.items()]
     assert sum(rates) <= limits.REPORTS_OF_ALL_PER_SECOND
+    if limits.CONNECTIONS < sum(fleet.values()) <= limits.HANDSHAKES_PER_SECOND * limits.LONGEST_INTERVAL_S / 2:
+        assert sum(rates) < limits.HANDSHAKES_PER_SECOND
 
 
 @given(FLEETS)
 def test_a_namespace_within_its_share_never_reports_less_often(fleet: dict[str, int]) -> None:
-    share = limits.REPORTS_OF_ALL_PER_SECOND * INTERVAL_S / len(fleet)
+    needs_handshakes = sum(fleet.values()) > limits.CONNECTIONS
+    per_s = limits.REPORTS_WITH_HANDSHAKE_PER_SECOND if needs_handshakes else limits.REPORTS_OF_ALL_PER_SECOND
+    share = per_s * INTERVAL_S / len(fleet)
     for name, number in fleet.items():
         if number <= share or sum(fleet.values()) <= share * len(fleet):
             assert interval_s(fleet, name) == INTERVAL_S
