@@ -107,8 +107,14 @@ MAX_STATE_BYTES: Final = 64 * _MIB
 
 ACCOUNT_INTERVAL_S: Final = 30.0
 """Least time between two accounts of one run."""
-ACCOUNTED_EVENTS: Final = 4_000_000
-"""Events of all runs whose accounts are kept in memory, 20 bytes each; others are read again."""
+ACCOUNT_SHARE: Final = 20
+"""The account of a run takes at most a twentieth of the time: one that takes 3 s comes every minute."""
+EVENT_BYTES: Final = 20
+"""Memory of an event in an account."""
+OPEN_JOURNAL_BYTES: Final = 19 * _KIB
+"""Memory of an account without its events."""
+JOURNAL_IDLE_S: Final = 600.0
+"""A journal that was not read for so long is closed."""
 
 PEER_CONNECTIONS: Final = 256
 """Its client opens a connection for a few requests in the life of a run."""

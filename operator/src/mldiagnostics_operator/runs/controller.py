@@ -28,8 +28,8 @@ from mldiagnostics_operator.runs.status.run_writer import RunWriter
 from mldiagnostics_operator.runs.watches.run_watches import RunWatches
 from mldiagnostics_operator.runs.watches.session_files import SessionFiles
 from mldiagnostics_operator.runs.workload_identity import WorkloadIdentities
-from mldiagnostics_operator.runs.workqueue import Workqueue
 from mldiagnostics_operator.supervision import keep_running
+from mldiagnostics_operator.workqueue import Workqueue
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mldiagnostics_operator.runs.run_index import RunIndex
     from mldiagnostics_operator.runs.watches.observed_workload import ObservedWorkload
     from mldiagnostics_operator.runs.watches.run_pods import LabelKey
-    from mldiagnostics_operator.runs.workqueue import Workqueue
+    from mldiagnostics_operator.workqueue import Workqueue
 
 _log: Final = logging.getLogger(__name__)
 

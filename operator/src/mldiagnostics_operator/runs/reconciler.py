@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mldiagnostics_operator.runs.status.inputs import InputReader
     from mldiagnostics_operator.runs.status.run_writer import RunWriter
     from mldiagnostics_operator.runs.watches.run_watches import RunWatches
-    from mldiagnostics_operator.runs.workqueue import Workqueue
+    from mldiagnostics_operator.workqueue import Workqueue
 
 _log: Final = logging.getLogger(__name__)
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.errors import LogMissing, MLDiagnosticsError
 from mldiagnostics.goodput.ledger.history import History
@@ -21,14 +19,15 @@ from mldiagnostics.store.shared import shared_directory
 from mldiagnostics_api.captures.location import Medium
 from mldiagnostics_api.reports.reported_run import ReportedGoodput
 
-from mldiagnostics_operator.control_plane.limits import ACCOUNT_INTERVAL_S, ACCOUNTED_EVENTS
+from mldiagnostics_operator.control_plane.journal.open_journals import OpenJournal, OpenJournals
+from mldiagnostics_operator.control_plane.limits import ACCOUNT_INTERVAL_S, ACCOUNT_SHARE
+from mldiagnostics_operator.workqueue import Workqueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from mldiagnostics.goodput.account import Account
-    from mldiagnostics.goodput.log import Log
     from mldiagnostics.goodput.report.figures import Reliability
     from mldiagnostics_api.captures.location import Location
     from mldiagnostics_api.reports.reported_run import RunKey
@@ -36,11 +35,6 @@ if TYPE_CHECKING:
     from mldiagnostics_operator.control_plane.memory.table import ReportTable
 
 _log: Final = logging.getLogger(__name__)
-
-
-class _OpenJournal(NamedTuple):
-    log: Log
-    history: History
 
 
 class Accounts:
@@ -67,47 +61,39 @@ class Accounts:
         self._location = location
         self._volume_root = volume_root
         self._interval_s = interval_s
-        self._waiting: OrderedDict[RunKey, None] = OrderedDict()
-        self._due: dict[RunKey, float] = {}
-        self._journals: OrderedDict[RunKey, _OpenJournal] = OrderedDict()
-        self._wake = asyncio.Event()
+        self._queue: Workqueue[RunKey] = Workqueue()
+        self._due_s: dict[RunKey, float] = {}
+        """Earliest times of the next accounts, by the event loop's clock."""
+        self._journals = OpenJournals(table.budget.journals)
 
     def note(self, key: RunKey) -> None:
         """Compute the account of a run soon: its journal or its record is new."""
-        self._waiting[key] = None
-        self._wake.set()
+        self._queue.add_after(key, self._due_s.get(key, 0.0) - asyncio.get_running_loop().time())
 
     def forget(self, key: RunKey) -> None:
         """Free the memory of a run."""
-        self._waiting.pop(key, None)
-        self._journals.pop(key, None)
+        self._queue.drop(key)
+        self._due_s.pop(key, None)
+        self._journals.take(key)
 
     async def run(self) -> None:
         """Compute accounts until cancelled."""
+        clock = asyncio.get_running_loop().time
         with (
             shared_directory(self._volume_root),
             ThreadPoolExecutor(1, thread_name_prefix="accounts") as pool,
         ):
             while True:
-                key, wait_s = self._next()
-                if key is None:
-                    self._wake.clear()
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(wait_s):
-                            await self._wake.wait()
-                    continue
-                await self._compute(key, pool)
-
-    def _next(self) -> tuple[RunKey | None, float]:
-        """Return the next run that is due, or how long to wait."""
-        now = asyncio.get_running_loop().time()
-        self._due = {key: due for key, due in self._due.items() if due > now}
-        for key in self._waiting:
-            if key not in self._due:
-                del self._waiting[key]
-                self._due[key] = now + self._interval_s
-                return key, 0.0
-        return None, min((self._due[key] - now for key in self._waiting), default=self._interval_s)
+                key = await self._queue.get()
+                start_s = clock()
+                try:
+                    await self._compute(key, pool)
+                finally:
+                    self._queue.done(key)
+                spent_s = clock() - start_s
+                if self._table.view(key) is not None:
+                    self._due_s[key] = start_s + max(self._interval_s, ACCOUNT_SHARE * spent_s)
+                await asyncio.sleep(spent_s)  # half of the time is for reports
 
     async def _compute(self, key: RunKey, pool: ThreadPoolExecutor) -> None:
         run, owner = self._table.view(key), self._table.owner(key)
@@ -117,64 +103,53 @@ class Accounts:
         as_of = run.events_until or run.last_received  # journals of earlier versions do not have it
         if finished and run.ended is not None:
             as_of = min(as_of, run.ended)
+        place, loop = self._place(self._location(key, owner)), asyncio.get_running_loop()
+        ends_with_events = not self._table.accepts_events(key)
         try:
-            goodput = await asyncio.get_running_loop().run_in_executor(
-                pool,
-                partial(
-                    self._account,
-                    key,
-                    self._location(key, owner),
-                    as_of,
-                    ends_with_events=not self._table.accepts_events(key),
-                ),
-            )
+            journal = self._journals.take(key)
+            if journal is None:
+                journal = await loop.run_in_executor(pool, _opened, place)
+            account = partial(_account, journal, place, as_of, ends_with_events=ends_with_events)
+            goodput = await loop.run_in_executor(pool, account)
         except LogMissing:
             return
         except (MLDiagnosticsError, OSError) as error:
-            self._journals.pop(key, None)
             _log.warning("The goodput of run %(run)s is not computed: %(error)s", {"run": key.run_id, "error": error})
             return
-        if finished:
-            self._journals.pop(key, None)
+        if not finished and self._table.view(key) is not None:
+            self._journals.keep(key, journal, loop.time())
         if goodput is not None:
             self._table.set_goodput(key, goodput)
-
-    def _account(
-        self, key: RunKey, location: Location, now: float, *, ends_with_events: bool
-    ) -> ReportedGoodput | None:
-        """Read the new lines of a journal, and return its account.
-
-        Args:
-            key: The run.
-            location: Its journal.
-            now: End of the account, in Unix seconds by the clock of the process that leads, which may be ahead.
-            ends_with_events: No later events are kept, so the account ends with the last one.
-        """
-        journal = self._journals.pop(key, None) or _OpenJournal(open_log(self._place(location)), History())
-        journal.log.read_new(journal.history, datetime.fromtimestamp(now, UTC))
-        self._journals[key] = journal
-        self._free()
-        moment = round(now * 1e6)
-        cluster = recorded_by_cluster(self._place(location))
-        run = journal.history.of(moment)
-        if ends_with_events and (last := run.last_event(moment)) is not None:
-            moment = last
-        if run.first_event is None or run.first_event > moment:
-            return None
-        losses = reliability_of(run, moment, cluster)
-        return _goodput(run.account(moment), losses, attempts=len(run.attempts(moment)), as_of=moment / 1e6)
 
     def _place(self, location: Location) -> str:
         if location.medium is Medium.VOLUME:
             return str(self._volume_root.joinpath(*location.segments))
         return str(location)
 
-    def _free(self) -> None:
-        """Forget the journals that were not used for the longest time."""
-        sizes = {key: journal.history.size for key, journal in self._journals.items()}
-        while sum(sizes.values()) > ACCOUNTED_EVENTS and len(sizes) > 1:
-            oldest = next(iter(sizes))
-            del sizes[oldest], self._journals[oldest]
+
+def _opened(place: str) -> OpenJournal:
+    return OpenJournal(open_log(place), History())
+
+
+def _account(journal: OpenJournal, place: str, now: float, *, ends_with_events: bool) -> ReportedGoodput | None:
+    """Read the new lines of a journal, and return its account.
+
+    Args:
+        journal: The journal.
+        place: Its directory, which also has the record of the cluster.
+        now: End of the account, in Unix seconds by the clock of the process that leads, which may be ahead.
+        ends_with_events: No later events are kept, so the account ends with the last one.
+    """
+    journal.log.read_new(journal.history, datetime.fromtimestamp(now, UTC))
+    moment = round(now * 1e6)
+    cluster = recorded_by_cluster(place)
+    run = journal.history.of(moment)
+    if ends_with_events and (last := run.last_event(moment)) is not None:
+        moment = last
+    if run.first_event is None or run.first_event > moment:
+        return None
+    losses = reliability_of(run, moment, cluster)
+    return _goodput(run.account(moment), losses, attempts=len(run.attempts(moment)), as_of=moment / 1e6)
 
 
 def _goodput(account: Account, losses: Reliability, *, attempts: int, as_of: float) -> ReportedGoodput:

@@ -8,7 +8,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics_operator.runs.keys import ObjectKey
-from mldiagnostics_operator.runs.workqueue import Workqueue
+from mldiagnostics_operator.workqueue import Workqueue
 from support.cluster.operating import DEADLINE_S
 
 

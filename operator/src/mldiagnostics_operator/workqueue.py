@@ -1,4 +1,4 @@
-"""The queue of keys that wait for the reconciler, namespaces in turn."""
+"""A queue of keys that wait for a worker, namespaces in turn."""
 
 from __future__ import annotations
 
