@@ -148,7 +148,7 @@ bench: setup ## Measure speed and memory beside peers; rewrites docs/benchmarks.
 fuzz: setup ## The properties, with ten times the examples (about half an hour)
 	@HYPOTHESIS_PROFILE=fuzz $(PY) -m pytest -q tests --timeout=1800 -m "hypothesis and not apiserver and not peers and not cluster"
 
-fuzz-reports: setup ## 100 000 hostile reports at a control plane with the chart's memory limit (BODIES=; a few hours)
+fuzz-reports: setup ## 100 000 hostile reports at a control plane with the chart's memory limit (BODIES=; about 40 min)
 	@TESTS_MLDIAG_FUZZ_BODIES=$(or $(BODIES),100000) $(PY) -m pytest -q -s --timeout=86400 tests/operator/control_plane/http/test_server_hostile_reports.py
 
 manifests: setup ## Write the generated files: CRDs, chart copies and READMEs, kustomize, references
