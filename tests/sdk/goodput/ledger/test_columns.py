@@ -56,6 +56,13 @@ def test_events_of_one_moment_have_a_fixed_order() -> None:
         assert names == ["JOB_START", "TPU_INIT_END", "STEP_START", "CUSTOM_START", "JOB_END"]
 
 
+@pytest.mark.timeout(60)
+def test_many_events_of_one_moment_take_their_places_without_passing_all_others() -> None:
+    names = [f"{number:05}" for number in range(100_000)]  # a search through all of them took a quarter of an hour
+    log = columns(Event(S, EventCode.CUSTOM_START, name) for name in (*names, *names))
+    assert [log.table[number] for number in log.arg] == names
+
+
 @given(logs(), st.randoms(use_true_random=False))
 def test_columns_do_not_depend_on_the_order_of_arrival(log_events: list[Event], dice: object) -> None:
     shuffled = [*log_events, *log_events[::2]]

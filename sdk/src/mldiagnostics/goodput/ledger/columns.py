@@ -217,13 +217,13 @@ class EventColumns:
 
     def _insert_position(self, t: int, code: int, number: int) -> int | None:
         """Return the place for an event; None if it is already there."""
-        place, end = bisect_left(self.t, t), bisect_right(self.t, t)
+        first, end = bisect_left(self.t, t), bisect_right(self.t, t)
         key = self._sort_key(code, number)
-        while place < end and (other := self._sort_key(self.code[place], self.arg[place])) <= key:
-            if other == key:
-                return None
-            place += 1
-        return place
+        place = bisect_left(range(end), key, first, key=self._key_at)
+        return None if place < end and self._key_at(place) == key else place
+
+    def _key_at(self, place: int) -> tuple[int, int, int | str]:
+        return self._sort_key(self.code[place], self.arg[place])
 
     def _sort_order(self, times: array[int], kinds: bytearray) -> list[int] | None:
         if _sorted(times):
