@@ -41,7 +41,7 @@ def amplifying_body(dice: Random, sequence: int) -> tuple[bytes, str]:
 
 def count_of(dice: Random) -> int:
     """Return a number of items: usually a few, sometimes as many as a body has room for."""
-    return dice.choice([0, 1, FEW, FEW, FEW, FEW, 500, 500, 5000, MANY])
+    return dice.choice([0, 0, 1, 1, *[FEW] * 10, 500, 500, 500, 5000, 5000, MANY])
 
 
 def text_of(dice: Random) -> bytes:
@@ -90,6 +90,12 @@ def events(dice: Random) -> Part:
         lambda _: b"[1,22,%b]" % text,
         lambda number: b"[1790000000000000,2,%d,%d,%b]" % (number, number % 7, text),
         lambda _: b'{"clock":1}',
+        lambda number: b'{"clock":%d}' % (number + 1),
+        lambda number: b"[1,2,%d]" % (MANY - number),
+        lambda number: b'[1,22,"c%d"]' % number,
+        lambda number: b'[-1,22,"c%d"]' % number,
+        lambda number: b'[1790000000000000,2,0,0,"r%d"]' % number,
+        lambda number: b'[1790000000000000,22,"c",%d,""]' % (MANY - number),
         lambda _: b"[]",
         lambda _: value,
     ]

@@ -109,6 +109,10 @@ ACCOUNT_INTERVAL_S: Final = 30.0
 """Least time between two accounts of one run."""
 ACCOUNT_SHARE: Final = 20
 """The account of a run takes at most a twentieth of the time: one that takes 3 s comes every minute."""
+ACCOUNT_DEADLINE_S: Final = 60.0
+"""Of one account: a journal of two million events takes five seconds."""
+FAILED_ACCOUNT_S: Final = 3600.0
+"""Pause after an account that took more memory or time than it may: the journals of all runs are read again then."""
 EVENT_BYTES: Final = 20
 """Memory of an event in an account."""
 OPEN_JOURNAL_BYTES: Final = 19 * _KIB

@@ -12,8 +12,8 @@ _SHARE: Final = 5
 """Reports take at most a fifth of the process's memory; the rest is for captures, watches and connections."""
 _EVENTS_SHARE: Final = 4
 """A quarter of that is for goodput events that the journal does not have yet."""
-_JOURNALS_SHARE: Final = 6
-"""Journals that are kept open for the next account of their run take at most a sixth of the process's memory."""
+_JOURNALS_SHARE: Final = 10
+"""Journals that are kept open for the next account of their run take at most a tenth of the process's memory."""
 DEFAULT_LIMIT_BYTES: Final = 780 * 2**20
 """The chart's limit with its default values, for a process without a limit."""
 
@@ -67,5 +67,5 @@ class ReportBudget:
         """Goodput events that the journal does not have yet."""
         self.state = FairBudget(total - self.events.total)
         """Runs, and the newest report of each process."""
-        self.journals = FairBudget(limit_bytes // _JOURNALS_SHARE)
-        """Open journals, for accounts of goodput."""
+        self.journal_bytes = limit_bytes // _JOURNALS_SHARE
+        """Open journals, for accounts of goodput, which another process has."""

@@ -8,6 +8,8 @@ distances are then those of the steady clock, and they are comparable with later
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ class Clocks:
 
     def __init__(self) -> None:
         self._steps: dict[str, dict[int, int]] = {}
+        self._sums: dict[str, tuple[list[int], list[int]]] = {}
+        """Sorted numbers of the steps of a process, and by how much each and all later ones move."""
         self.changed = False
         """Whether a clock step was read that can move earlier events."""
 
@@ -46,6 +50,7 @@ class Clocks:
         known = self._steps.setdefault(process, {})
         if number not in known:
             known[number] = step
+            self._sums.pop(process, None)
             self.changed = True
 
     def shift(self, event_id: object) -> int:
@@ -53,7 +58,17 @@ class Clocks:
         origin = _process(event_id)
         if origin is None or origin[0] not in self._steps:
             return 0
-        return sum(step for number, step in self._steps[origin[0]].items() if number > origin[1])
+        process, number = origin
+        numbers, sums = self._sums.get(process) or self._summed(process)
+        place = bisect_right(numbers, number)
+        return sums[place] if place < len(sums) else 0
+
+    def _summed(self, process: str) -> tuple[list[int], list[int]]:
+        steps = self._steps[process]
+        numbers = sorted(steps)
+        sums = [*accumulate(steps[number] for number in reversed(numbers))][::-1]
+        self._sums[process] = numbers, sums
+        return numbers, sums
 
     def packed(self) -> dict[str, list[list[int]]]:
         """Return the clocks as JSON types."""

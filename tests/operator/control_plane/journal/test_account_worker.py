@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+from mldiagnostics.goodput.events.event import EventCode
+from mldiagnostics.goodput.log.packed import packed_line
+from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_operator.control_plane.journal.account_worker import AccountFailed, AccountWorker
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+START_US = 1_790_000_000_000_000
+UNTIL_S = START_US / 1e6 + 3600
+JOURNAL_BYTES = 2**20
+HONEST, HOSTILE = RunKey("honest", "a" * 64), RunKey("hostile", "b" * 64)
+
+
+def journal(folder: Path, key: RunKey, *lists: list[object]) -> str:
+    """Write a journal of some lists of packed items; return its directory."""
+    place = folder / key.namespace
+    (place / "records").mkdir(parents=True)
+    lines, first = bytearray(), 0
+    for items in lists:
+        text = json.dumps(items, separators=(",", ":"))[1:-1].encode()
+        lines += packed_line(text, first=first, run=key.run_id, incarnation="0" * 8, rank=0, attempt=0)
+        first += len(items)
+    (place / "records" / "00000000-0.jsonl").write_bytes(lines)
+    return str(place)
+
+
+def steps(number: int) -> list[object]:
+    """Return a job with steps of a second."""
+    return [[START_US, EventCode.JOB_START, 0, 0, ""], [1, EventCode.STEP_START, 0], *[1_000_000] * (number - 1)]
+
+
+def attempts(number: int, second: int) -> list[object]:
+    """Return steps that go back all the time: each is an attempt."""
+    begin = [START_US + second * 1_000_000, EventCode.JOB_START, 0, 0, ""]
+    return [begin, *([1, EventCode.STEP_START, number - each] for each in range(number))]
+
+
+@pytest.fixture
+async def worker(tmp_path: Path) -> AsyncIterator[AccountWorker]:
+    made = AccountWorker(tmp_path, JOURNAL_BYTES)
+    yield made
+    await made.aclose()
+
+
+async def last_step(worker: AccountWorker, key: RunKey, place: str) -> int | None:
+    account = await worker.account(key, place, UNTIL_S, ends_with_events=False, finished=False)
+    return account.last_step if account else None
+
+
+async def test_a_journal_that_takes_all_memory_ends_its_own_account_alone(
+    worker: AccountWorker, tmp_path: Path
+) -> None:
+    honest = journal(tmp_path, HONEST, steps(100))
+    hostile = journal(tmp_path, HOSTILE, *(attempts(40_000, second) for second in range(5)))
+    assert await last_step(worker, HONEST, honest) == 99
+    with pytest.raises(AccountFailed, match="more memory than 129 MiB") as failure:
+        await last_step(worker, HOSTILE, hostile)
+    assert failure.value.exceeds
+    assert await last_step(worker, HONEST, honest) == 99
+
+
+async def test_a_journal_that_takes_too_long_is_given_up(
+    worker: AccountWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = journal(tmp_path, HONEST, steps(100))
+    monkeypatch.setattr("mldiagnostics_operator.control_plane.journal.account_worker.ACCOUNT_DEADLINE_S", 0.0)
+    with pytest.raises(AccountFailed, match="longer than 0 s") as failure:
+        await last_step(worker, HONEST, honest)
+    assert failure.value.exceeds
+    monkeypatch.undo()
+    assert await last_step(worker, HONEST, honest) == 99
+
+
+async def test_a_process_that_was_killed_is_started_again(worker: AccountWorker, tmp_path: Path) -> None:
+    honest = journal(tmp_path, HONEST, steps(100))
+    assert await last_step(worker, HONEST, honest) == 99
+    assert worker.pid is not None
+    os.kill(worker.pid, signal.SIGKILL)
+    with pytest.raises(AccountFailed, match="its process ended, -9"):
+        await last_step(worker, HONEST, honest)
+    assert await last_step(worker, HONEST, honest) == 99
+
+
+async def test_a_run_without_a_journal_has_no_account_and_links_are_not_followed(
+    worker: AccountWorker, tmp_path: Path
+) -> None:
+    assert await last_step(worker, HONEST, str(tmp_path / "absent")) is None
+    (tmp_path / "link").symlink_to(journal(tmp_path, HONEST, steps(100)))
+    assert await last_step(worker, HONEST, str(tmp_path / "link")) is None
+    assert await last_step(worker, HONEST, str(tmp_path / HONEST.namespace)) == 99
+    worker.forget(HONEST)
+    assert await last_step(worker, HONEST, str(tmp_path / HONEST.namespace)) == 99
