@@ -3,6 +3,7 @@
 import asyncio
 import os
 import platform
+import resource
 import ssl
 import statistics
 import sys
@@ -162,6 +163,8 @@ class Fleet:
 def measure() -> Section:
     """Measure the fleet; takes ten minutes, half of them until all runs have started."""
     load = os.getloadavg()[0]
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # also for connections that the server has closed
     rows = uvloop.run(_measure())
     return Section(
         "fleet",

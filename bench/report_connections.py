@@ -45,31 +45,30 @@ class ReportConnection:
             await asyncio.sleep(BUSY_PAUSE_S)
 
     async def post(self, run: str, token: str, report: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        """Send a report; return the status and the answer."""
+        """Send a report, again if the connection is closed; return the status and the answer."""
         body = gzip.compress(json.dumps(report).encode(), 6)
         head = (
             f"POST /v1/runs/{run}/reports HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
             f"Content-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
         )
-        answer = b""
-        while not answer:
+        while True:
             try:
-                answer = await self._exchange(head.encode() + body)
+                return await self._exchange(head.encode() + body)
             except (ConnectionError, asyncio.IncompleteReadError):  # closed since the last report
                 self.close()
                 await self.open()
-        assert self._reader
-        length = int(answer.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
-        return int(answer.split()[1]), json.loads(await self._reader.readexactly(length))
 
-    async def _exchange(self, request: bytes) -> bytes:
-        """Send a request; return the head of its answer."""
+    async def _exchange(self, request: bytes) -> tuple[int, dict[str, Any]]:
+        """Send a request; return the status and the answer."""
         if self._reader is None or self._writer is None:
             await self.open()
-        assert self._reader
-        assert self._writer
-        self._writer.write(request)
-        return await self._reader.readuntil(b"\r\n\r\n")
+        reader, writer = self._reader, self._writer
+        assert reader
+        assert writer
+        writer.write(request)
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+        return int(head.split()[1]), json.loads(await reader.readexactly(length))
 
     def close(self) -> None:
         """Close the connection at once."""
