@@ -62,6 +62,13 @@ async def work(idle: World, *, keys: int) -> None:
                 idle.controller.reconciler.queue.done(key)
 
 
+async def make_job(idle: World, labels: dict[str, str]) -> None:
+    """Make a Job `trainer` without pods."""
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+    body = {"metadata": {"name": "trainer", "labels": labels}, "spec": {"template": template}}
+    await idle.ml.cluster.create(path_to("batch", "v1", "jobs", namespace=idle.ml.name), body)
+
+
 @asynccontextmanager
 async def watching(idle: World) -> AsyncIterator[None]:
     """Run the watches of the controller, once their first lists are there."""
@@ -127,10 +134,7 @@ async def test_a_workload_that_changes_while_its_key_waits_is_decided_as_it_is_t
     path = path_to("batch", "v1", "jobs", namespace=idle.ml.name)
     workloads = idle.controller.reconciler.watches.workloads
     async with watching(idle):
-        template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
-        await idle.ml.cluster.create(
-            path, {"metadata": {"name": "trainer", "labels": before}, "spec": {"template": template}}
-        )
+        await make_job(idle, before)
         for labels_of_job in (before, after):
             await idle.ml.cluster.patch(f"{path}/trainer", {"metadata": {"labels": labels_of_job}})
             async with asyncio.timeout(DEADLINE_S):
@@ -139,3 +143,19 @@ async def test_a_workload_that_changes_while_its_key_waits_is_decided_as_it_is_t
         await work(idle, keys=1)
     runs = await idle.ml.cluster.items(path_to(*RUNS.gvr, namespace=idle.ml.name), dict)
     assert [run["spec"]["workloadRef"]["name"] for run in runs] == (["trainer"] if opted_in_late else [])
+
+
+async def test_a_workload_gets_another_object_if_its_own_is_deleted_before_it_was_observed(idle: World) -> None:
+    path = path_to(*RUNS.gvr, namespace=idle.ml.name)
+    async with watching(idle):
+        await make_job(idle, {"managed-mldiagnostics-gke": "true"})
+        await work(idle, keys=1)
+        [first] = idle.controller.reconciler.runs.all
+        await idle.ml.cluster.delete(f"{path}/{first.meta.name}", uid=first.meta.uid)
+        async with asyncio.timeout(DEADLINE_S):
+            while not first.deleted:  # noqa: ASYNC110 - the watch sets it
+                await asyncio.sleep(0.02)
+        await work(idle, keys=2)
+    [second] = await idle.ml.cluster.items(path, dict)
+    assert second["metadata"]["name"] == first.meta.name
+    assert second["metadata"]["uid"] != first.meta.uid

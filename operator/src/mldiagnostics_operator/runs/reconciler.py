@@ -167,8 +167,8 @@ class RunReconciler:
         self.queue.drop(run.key)
         self.runs.remove(run)
         self.watches.pods.forget(run.pods_key)
-        if run.kind is None or run.observed is None or run.finished:
+        if run.kind is None or run.workload is None or run.finished:
             return
-        workload = self.watches.workloads.find(run.kind, run.meta.namespace, run.observed.name)
+        workload = self.watches.workloads.find(run.kind, run.meta.namespace, run.workload.name)
         if workload is not None:
             self.queue.add(WorkloadKey.of(workload))
