@@ -171,6 +171,28 @@ async def test_a_file_that_another_one_replaces_is_read_from_its_start(
     assert (tmp_path / "copy" / trace.name).read_bytes() == b"another one"
 
 
+class MovingFile:
+    """A client of the server; a file gets another name after the list, as a journal gives it one that grows."""
+
+    def __init__(self, client: ApiClient, file: Path) -> None:
+        self._client, self._file = client, file
+
+    async def content(self, path: str, **request: Any) -> Any:
+        """Send a request; before the first one for content, move the file."""
+        if path.endswith(CONTENT) and self._file.exists():
+            self._file.rename(self._file.with_name("a0-r0-00000000-00002.jsonl"))
+        return await self._client.content(path, **request)
+
+
+async def test_a_file_that_gets_another_name_meanwhile_is_copied(
+    api_server: ApiClient, volume: Path, tmp_path: Path
+) -> None:
+    client: Any = MovingFile(api_server, volume / RUN / "records/a0-r0-00000000-00001.jsonl")
+    await copy_directory(client, wanted(f"volume:///{RUN}", "ml"), tmp_path / "copy", cluster=LAB)
+    copied = [path.name for path in (tmp_path / "copy/records").iterdir()]
+    assert copied == ["a0-r0-00000000-00002.jsonl"]
+
+
 async def test_a_namespace_has_a_share_and_the_others_their_own(api_server: ApiClient) -> None:
     """A flood of one namespace is refused in part; a request of another one is answered."""
     other = path_to(RESULTS_GROUP, RESULTS_VERSION, "files", namespace="other")

@@ -18,6 +18,7 @@ from mldiagnostics_kube.installation.operator_volume import copy_from_volume, ex
 from mldiagnostics_kube.process.retry import retry
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from mldiagnostics_kube.client.api_client import ApiClient
@@ -124,18 +125,32 @@ class _Download:
     def __init__(self, client: ApiClient, wanted: VolumeDirectory, folder: Path) -> None:
         self._client, self._wanted, self._folder = client, wanted, folder
         self._path = path_to(results.RESULTS_GROUP, results.RESULTS_VERSION, results.FILES, namespace=wanted.namespace)
-        self._until = 0.0
+        self._copied = set[str]()
 
     async def run(self) -> None:
+        """Copy the listed files, and list again while some are gone.
+
+        A journal gives a file that grows another name.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for _ in range(REPLACED_TRIES):
+            files = await self._list()
+            await self._copy_all([name for name, _ in files if name not in self._copied])
+            if self._copied.issuperset(name for name, _ in files):
+                return
+
+    async def _list(self) -> list[tuple[str, int]]:
         query = [("directory", self._wanted.location), *(("suffix", each) for each in self._wanted.suffixes)]
         raw, _ = await self._client.content(self._path, query=query, max_bytes=LIST_BYTES, timeout_s=CALL_S)
         files = _files_of(raw)
         _check_size(self._wanted, sum(size for _, size in files))
-        self._folder.mkdir(parents=True, exist_ok=True)
+        return files
+
+    async def _copy_all(self, names: Sequence[str]) -> None:
         turns = asyncio.Semaphore(PARALLEL_FILES)
         try:
             async with asyncio.TaskGroup() as group:
-                for name, _ in files:
+                for name in names:
                     await turns.acquire()
                     group.create_task(self._copy(name)).add_done_callback(lambda _: turns.release())
         except* (ClusterError, MLDiagnosticsError, OSError) as failures:
@@ -145,11 +160,13 @@ class _Download:
         """Copy a file with its size at the first part; leave out a deleted one."""
         for _ in range(REPLACED_TRIES):
             try:
-                return await self._copy_once(name)
+                await self._copy_once(name)
             except NotFound:
-                return None
+                return
             except Conflict:
                 continue
+            self._copied.add(name)
+            return
         raise ConfigurationError(f"{self._wanted.location}/{name}: is replaced again and again; run the command again")
 
     async def _copy_once(self, name: str) -> None:
