@@ -1,23 +1,26 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 from typing import TYPE_CHECKING
 
 import pytest
+import uvloop
 from mldiagnostics.goodput.events.event import EventCode
 from mldiagnostics.goodput.log.packed import packed_line
 from mldiagnostics_api.reports.reported_run import RunKey
 from mldiagnostics_operator.control_plane.journal.account_worker import AccountFailed, AccountWorker
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
 START_US = 1_790_000_000_000_000
 UNTIL_S = START_US / 1e6 + 3600
 JOURNAL_BYTES = 2**20
+DEADLINE_S = 60
 HONEST, HOSTILE = RunKey("honest", "a" * 64), RunKey("hostile", "b" * 64)
 
 
@@ -89,6 +92,31 @@ async def test_a_process_that_was_killed_is_started_again(worker: AccountWorker,
     with pytest.raises(AccountFailed, match="its process ended, -9"):
         await last_step(worker, HONEST, honest)
     assert await last_step(worker, HONEST, honest) == 99
+
+
+@pytest.mark.parametrize("make_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_process_that_ended_between_two_accounts_costs_none(
+    tmp_path: Path, make_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    honest = journal(tmp_path, HONEST, steps(100))
+
+    async def last_step_after_kill() -> int | None:
+        worker = AccountWorker(tmp_path, JOURNAL_BYTES)
+        try:
+            await last_step(worker, HONEST, honest)
+            assert worker.pid is not None
+            os.kill(worker.pid, signal.SIGKILL)
+            async with asyncio.timeout(DEADLINE_S):
+                while worker.is_running:
+                    worker.forget(HONEST)
+                    await asyncio.sleep(0.01)
+            worker.forget(HONEST)
+            return await last_step(worker, HONEST, honest)
+        finally:
+            await worker.aclose()
+
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        assert runner.run(last_step_after_kill()) == 99
 
 
 async def test_a_run_without_a_journal_has_no_account_and_links_are_not_followed(

@@ -52,6 +52,11 @@ class AccountWorker:
         """Its process; None while it has none."""
         return self._process.pid if self._process else None
 
+    @property
+    def is_running(self) -> bool:
+        """Whether its process takes requests."""
+        return self._input is not None
+
     async def account(
         self, key: RunKey, place: str, until: float, *, ends_with_events: bool, finished: bool
     ) -> ReportedGoodput | None:
@@ -87,8 +92,8 @@ class AccountWorker:
 
     def forget(self, key: RunKey) -> None:
         """Free the memory of a run."""
-        if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.write(orjson.dumps({"run": list(key)}) + b"\n")
+        if (stdin := self._input) is not None:
+            stdin.write(orjson.dumps({"run": list(key)}) + b"\n")
 
     async def aclose(self) -> int:
         """End the process if it runs; return its exit status."""
@@ -100,9 +105,19 @@ class AccountWorker:
                 process.kill()
         return await process.wait()
 
+    @property
+    def _input(self) -> asyncio.StreamWriter | None:
+        """Input of the process; None if there is none, or one that has ended.
+
+        uvloop raises `RuntimeError` for a write to one that has ended.
+        """
+        stdin = self._process.stdin if self._process else None
+        return None if stdin is None or stdin.is_closing() else stdin
+
     async def _ask(self, request: dict[str, Any]) -> bytes:
-        """Return the answer as a line; a part of one if the process has ended."""
-        if self._process is None:
+        """Return the answer as a line; a part of one if the process ends meanwhile."""
+        if self._input is None:
+            await self.aclose()
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", account_program.__name__, *self._arguments),
                 stdin=asyncio.subprocess.PIPE,
