@@ -116,15 +116,16 @@ class AccountWorker:
 
     async def _ask(self, request: dict[str, Any]) -> bytes:
         """Return the answer as a line; a part of one if the process ends meanwhile."""
-        if self._input is None:
+        process = self._process
+        if process is None or not self.is_running:
             await self.aclose()
-            self._process = await asyncio.create_subprocess_exec(
+            process = self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", account_program.__name__, *self._arguments),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 limit=_LONGEST_LINE,
             )
-        stdin, stdout = self._process.stdin, self._process.stdout
+        stdin, stdout = process.stdin, process.stdout
         if stdin is None or stdout is None:
             return b""
         with suppress(ConnectionError):
