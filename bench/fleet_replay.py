@@ -44,6 +44,25 @@ METRICS: Final = {f"metric/{number}": 1.0 / (number + 1) for number in range(10)
 CONFIGS: Final = {"hardware": {"accelerator": "h100", "chips": 8}, "user": {f"option_{n}": n for n in range(20)}}
 
 
+def document(*, name: str, incarnation: str, host: int, sequence: int, now: float, step: int) -> dict[str, Any]:
+    """Return the report of a host, which leads if it is the first, without its events."""
+    report: dict[str, Any] = {
+        "v": 1,
+        "incarnation": incarnation,
+        "sequence": sequence,
+        "sent": now,
+        "rank": host,
+        "worldSize": HOSTS,
+        "host": {"name": f"trainer-{name}-{host}"},
+        "profiler": {"ports": [9999], "server": "jax", "version": "0.10.2", "tensorflow": False},
+        "progress": {"step": step, "stepTimeSeconds": STEP_S, "changed": now},
+        "metrics": METRICS,
+    }
+    if host == 0:
+        report |= {"run": {"name": f"run-{name}"}} | ({"configs": CONFIGS} if sequence == 1 else {})
+    return report
+
+
 class Fleet:
     """Runs of two hosts with a step each second."""
 
@@ -58,18 +77,9 @@ class Fleet:
         key = self.keys[number]
         incarnation = f"{number * HOSTS + host:08x}"
         steps = range((sequence - 1) * 10, sequence * 10)
-        report: dict[str, Any] = {
-            "v": 1,
-            "incarnation": incarnation,
-            "sequence": sequence,
-            "sent": now,
-            "rank": host,
-            "worldSize": HOSTS,
-            "host": {"name": f"trainer-{number}-{host}"},
-            "profiler": {"ports": [9999], "server": "jax", "version": "0.10.2", "tensorflow": False},
-            "progress": {"step": steps[-1], "stepTimeSeconds": 1.0, "changed": now},
-            "metrics": METRICS,
-        }
+        report = document(
+            name=str(number), incarnation=incarnation, host=host, sequence=sequence, now=now, step=steps[-1]
+        )
         if host == 0:
             known = self.table.known_events(key, incarnation)
             events = [
@@ -80,8 +90,7 @@ class Fleet:
                     ((START + step) * 1_000_000 + 990_000, EventCode.STEP_END),
                 )
             ]
-            report |= {"run": {"name": f"run-{number}"}, "events": {"first": known, "items": packing.pack(events)}}
-            report |= {"configs": CONFIGS} if sequence == 1 else {}
+            report |= {"events": {"first": known, "items": packing.pack(events)}}
         text = orjson.dumps(report)
         sender = Sender(key.namespace, "default", f"trainer-{number}-{host}", f"uid-{number}-{host}", "node-0")
         start = time.process_time()

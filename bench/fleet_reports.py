@@ -19,34 +19,28 @@ from typing import Any, Final
 import uvloop
 from cluster.certificates import Certificates, make_certificates
 from cluster.envtest import ApiServer, apiserver
-from cluster.ports import free_port
-from mldiagnostics.capture.budget import memory_limit
+from cluster.ports import free_port, until_open
 from mldiagnostics.goodput.events import packing
 from mldiagnostics.goodput.events.event import Event, EventCode
-from mldiagnostics_api.captures.policy import Policy
 from mldiagnostics_api.resources import CONNECTIONS, RUNS
 from mldiagnostics_kube.client.api_client import ApiClient
 from mldiagnostics_kube.client.apiserver import path_to
 from support.cluster.definitions import install
 
 from bench.few_at_once import few_at_once
+from bench.fleet_replay import HOSTS, LIMIT, STEP_S, document
 from bench.process_usage import cpu_seconds, peak_rss_mib
 from bench.report_connections import ReportConnection, Server
 from bench.table import Section
 
 FLEET: Final = int(os.environ.get("RUNS", "10000"))
-HOSTS: Final = 2
 NAMESPACES: Final = 20
 PROCESSES_OF_TOKEN: Final = 8
 """As in a pod with eight processes."""
 STARTS_PER_S: Final = 150
 MEASURED_S: Final = float(os.environ.get("SECONDS", "300"))
-STEP_S: Final = 1.0
 ENDS_PER_S: Final = 1.0
 DEADLINE_S: Final = 120.0
-LIMIT: Final = memory_limit(Policy().max_trace_bytes)
-METRICS: Final = {f"metric/{number}": 1.0 / (number + 1) for number in range(10)}
-CONFIGS: Final = {"hardware": {"accelerator": "h100", "chips": 8}, "user": {f"option_{n}": n for n in range(20)}}
 Object = dict[str, Any]
 
 
@@ -72,24 +66,14 @@ class Member:
         self.sequences[host] += 1
         now = time.time()
         step = int((now - self.begin) / STEP_S)
-        report: Object = {
-            "v": 1,
-            "incarnation": f"{int(self.run, 16) * HOSTS + host:08x}",
-            "sequence": self.sequences[host],
-            "sent": now,
-            "rank": host,
-            "worldSize": HOSTS,
-            "host": {"name": f"trainer-{self.run}-{host}"},
-            "profiler": {"ports": [9999], "server": "jax", "version": "0.10.2", "tensorflow": False},
-            "phase": "Completed" if self.ending else "Active",
-            "progress": {"step": step, "stepTimeSeconds": STEP_S, "changed": now},
-            "metrics": METRICS,
+        incarnation, sequence = f"{int(self.run, 16) * HOSTS + host:08x}", self.sequences[host]
+        report = document(name=self.run, incarnation=incarnation, host=host, sequence=sequence, now=now, step=step) | {
+            "phase": "Completed" if self.ending else "Active"
         }
         if host == 0:
             self._work(step)
             items = packing.pack(self.events[self.persisted :])
-            report |= {"run": {"name": "fleet"}, "events": {"first": self.persisted, "items": items}}
-            report |= {"configs": CONFIGS} if self.sequences[host] == 1 else {}
+            report |= {"events": {"first": self.persisted, "items": items}}
         return report
 
     def _work(self, step: int) -> None:
@@ -286,10 +270,7 @@ async def _tokens(cluster: ApiClient) -> dict[str, list[str]]:
 @asynccontextmanager
 async def _operator(folder: Path, files: Certificates, server: ApiServer) -> AsyncIterator[tuple[int, int]]:
     """Run the operator; yield its pid, and the port of its control plane."""
-    certificate = folder / "certificate"
-    certificate.mkdir()
-    for name, source in (("tls.crt", "apiserver.crt"), ("tls.key", "apiserver.key")):
-        (certificate / name).write_bytes((files.ca.parent / source).read_bytes())
+    certificate = files.mount("apiserver", folder / "certificate")
     port = free_port()
     environ = {
         "PATH": os.environ["PATH"],
@@ -305,12 +286,7 @@ async def _operator(folder: Path, files: Certificates, server: ApiServer) -> Asy
     }
     process = await asyncio.create_subprocess_exec(sys.executable, "-m", "mldiagnostics_operator", env=environ)
     try:
-        async with asyncio.timeout(DEADLINE_S):
-            while True:
-                with suppress(OSError):
-                    (await asyncio.open_connection("127.0.0.1", port))[1].close()
-                    break
-                await asyncio.sleep(0.2)
+        await until_open(port, deadline_s=DEADLINE_S)
         yield process.pid, port
     finally:
         with suppress(ProcessLookupError):

@@ -1,6 +1,7 @@
 """Certificate authority and certificates of one test cluster."""
 
 import ipaddress
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -49,6 +50,13 @@ class Certificates:
     def key(self, name: str) -> Path:
         """Return the path of a private key."""
         return self.folder / f"{name}.key"
+
+    def mount(self, name: str, folder: Path) -> Path:
+        """Write certificate and key as a Secret of kind `kubernetes.io/tls` is mounted; return the new folder."""
+        folder.mkdir()
+        shutil.copy(self.certificate(name), folder / "tls.crt")
+        shutil.copy(self.key(name), folder / "tls.key")
+        return folder
 
 
 def make_certificates(folder: Path, *, hosts: Sequence[str], node: str | None = None) -> Certificates:

@@ -4,8 +4,10 @@ The kernel gives the ports of its own range to outgoing connections at any momen
 These are below that range, and drawn, so that two processes hardly ever draw the same one.
 """
 
+import asyncio
 import secrets
 import socket
+from contextlib import suppress
 
 LOWEST = 12_000
 HIGHEST = 29_999  # NodePorts begin at 30000, outgoing connections of Linux at 32768
@@ -29,3 +31,13 @@ def free_ports(count: int) -> list[int]:
                 continue
         found.add(port)
     return list(found)
+
+
+async def until_open(port: int, *, deadline_s: float) -> None:
+    """Wait until a loopback port accepts connections."""
+    async with asyncio.timeout(deadline_s):
+        while True:
+            with suppress(OSError):
+                (await asyncio.open_connection("127.0.0.1", port))[1].close()
+                return
+            await asyncio.sleep(0.05)

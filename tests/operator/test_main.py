@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 from cluster.certificates import make_certificates
 from cluster.envtest import apiserver
-from cluster.ports import free_port
+from cluster.ports import free_port, until_open
 from mldiagnostics_api.resources import CONNECTIONS, RUNS
 from mldiagnostics_kube.client.api_client import ApiClient
 from mldiagnostics_kube.client.apiserver import ClusterError, NotFound, path_to
@@ -92,15 +92,6 @@ class Operator:
             ended = self.process.returncode is not None or asyncio.get_running_loop().time() > until
             assert not ended, f"{text} instead of {stage}: {self.log()}"
             await asyncio.sleep(0.05)
-
-    async def serves(self, port: int) -> None:
-        """Wait until a port of this machine accepts connections."""
-        async with asyncio.timeout(DEADLINE_S):
-            while True:
-                with suppress(OSError):
-                    (await asyncio.open_connection("127.0.0.1", port))[1].close()
-                    return
-                await asyncio.sleep(0.05)
 
     async def metric(self, name: str) -> float:
         _, text = await self.request("/metrics")
@@ -225,10 +216,8 @@ class TestAgainstARealServer:
     async def test_an_idle_connection_costs_little_memory(
         self, own_server: ApiServer, installed: ApiClient, tmp_path: Path
     ) -> None:
-        files, folder, port = make_certificates(tmp_path / "pki", hosts=["127.0.0.1"]), tmp_path / "served", free_port()
-        folder.mkdir()
-        for name, source in (("tls.crt", "apiserver.crt"), ("tls.key", "apiserver.key")):
-            (folder / name).write_bytes((files.folder / source).read_bytes())
+        files, port = make_certificates(tmp_path / "pki", hosts=["127.0.0.1"]), free_port()
+        folder = files.mount("apiserver", tmp_path / "mounted")
         await install(installed, RUNS)
         settings = {"CONTROL_PLANE": "true", "CONTROL_PLANE_PORT": f"{port}"}
         settings |= {"CONTROL_PLANE_CERTIFICATE_FOLDER": str(folder), "CLUSTER_NAME": "test"}
@@ -236,7 +225,7 @@ class TestAgainstARealServer:
         trust = ssl.create_default_context(cafile=files.ca)
         async with replica(own_server, tmp_path, **environ) as one:
             await one.reaches("leading")
-            await one.serves(port)
+            await until_open(port, deadline_s=DEADLINE_S)
             before = peak_bytes(one.process.pid)
             open_ones = [await asyncio.open_connection("127.0.0.1", port, ssl=trust) for _ in range(IDLE_CONNECTIONS)]
             each = (peak_bytes(one.process.pid) - before) / IDLE_CONNECTIONS

@@ -93,10 +93,7 @@ class Process:
 async def webhook_process(kubeconfig: Path, folder: Path, **environ: str) -> AsyncIterator[Process]:
     """Run `python -m mldiagnostics_webhook` with a local certificate while the block runs."""
     files = make_certificates(folder / "pki", hosts=["127.0.0.1"])
-    mounted = folder / "mounted"
-    mounted.mkdir()
-    (mounted / "tls.crt").write_bytes(files.certificate("apiserver").read_bytes())
-    (mounted / "tls.key").write_bytes(files.key("apiserver").read_bytes())
+    mounted = files.mount("apiserver", folder / "mounted")
     env = {
         **of_programs(),
         "KUBECONFIG": str(kubeconfig),
