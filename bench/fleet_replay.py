@@ -20,7 +20,7 @@ from mldiagnostics.goodput.events import packing
 from mldiagnostics.goodput.events.event import Event, EventCode
 from mldiagnostics_api.captures.location import Location
 from mldiagnostics_api.captures.policy import Policy
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.runs.status import is_worth_writing
 from mldiagnostics_operator.control_plane.http import bodies
 from mldiagnostics_operator.control_plane.http.intake import extras_of

@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mldiagnostics_api.captures.policy import Policy
-from mldiagnostics_api.reports.reported_run import ReportedHost, ReportedRun, RunKey
+from mldiagnostics_api.reports.reported_run import ReportedHost, ReportedRun
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_kube.client.api_client import ApiClient
 from mldiagnostics_operator.config import OperatorConfig
 from mldiagnostics_operator.run_exchange import RunExchange

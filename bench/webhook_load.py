@@ -59,7 +59,7 @@ class Connection(asyncio.Protocol):
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's transports have no base class
+        self._transport = cast("asyncio.WriteTransport", transport)  # uvloop's transports have no base class
 
     async def send(self) -> bytes:
         """Send the request and return the response, head and body."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.v1alpha1 import RunSession
 from mldiagnostics_operator import run_exchange
 from mldiagnostics_operator.run_exchange import RunExchange

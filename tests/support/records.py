@@ -190,7 +190,7 @@ def records(draw: st.DrawFn) -> Record:
     """Records of every kind."""
     numbers = st.floats(allow_nan=False)
     return Record(
-        kind=cast(Kind, draw(st.sampled_from(sorted(KINDS)))),
+        kind=cast("Kind", draw(st.sampled_from(sorted(KINDS)))),
         t=draw(st.floats(0, 4e9)),
         name=draw(texts()),
         value=draw(st.none() | numbers | st.lists(numbers, max_size=4).map(tuple)),

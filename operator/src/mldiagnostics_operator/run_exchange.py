@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, Protocol
 
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.runs.findings import newest_findings
 
 if TYPE_CHECKING:

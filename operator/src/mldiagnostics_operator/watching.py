@@ -43,7 +43,7 @@ async def watch(
     tasks = await kopf.spawn_tasks(
         registry=registry,
         settings=_settings(watched),
-        identity=cast(Any, names.FIELD_MANAGER),  # else kopf looks up the user's name, and a container's uid has none
+        identity=cast("Any", names.FIELD_MANAGER),  # else kopf looks up the user's name, and a container's uid has none
         standalone=True,
         clusterwide=not namespaces,
         namespaces=namespaces,

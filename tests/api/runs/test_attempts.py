@@ -13,7 +13,9 @@ from mldiagnostics_api.formats import format_time
 from mldiagnostics_api.lifecycle import Lifecycle
 from mldiagnostics_api.lifecycle.program import PodProgram
 from mldiagnostics_api.names import MLRunPhase
-from mldiagnostics_api.reports.reported_run import ReportedGoodput, ReportedRun, RunKey
+from mldiagnostics_api.reports.reported_goodput import ReportedGoodput
+from mldiagnostics_api.reports.reported_run import ReportedRun
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.runs.status import RunFacts, events_between, fold
 from mldiagnostics_api.v1alpha1 import MLRunStatus
 

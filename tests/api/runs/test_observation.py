@@ -11,7 +11,8 @@ from mldiagnostics_api.disruptions import DisruptionCause, Evidence
 from mldiagnostics_api.lifecycle.program import PodProgram
 from mldiagnostics_api.lifecycle.startup import PodStartup
 from mldiagnostics_api.names import MLRunPhase
-from mldiagnostics_api.reports.reported_run import ReportedHost, ReportedRun, RunKey
+from mldiagnostics_api.reports.reported_run import ReportedHost, ReportedRun
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.runs.observation import RunObservation, cause_messages, observed
 from mldiagnostics_api.v1alpha1 import MLRunStatus, RunAttempt, RunStartUp
 

@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from mldiagnostics_api.reports.reported_run import ReportedGoodput, ReportedHost, ReportedRun, ReportedSession, RunKey
+from mldiagnostics_api.reports.reported_goodput import ReportedGoodput
+from mldiagnostics_api.reports.reported_run import ReportedHost, ReportedRun, ReportedSession
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.reports.shown_configs import CONFIG_BYTES, ShownConfigs, shown_configs
 from mldiagnostics_api.runs.reported_parts import (
     moment,

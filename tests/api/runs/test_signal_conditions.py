@@ -4,7 +4,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from mldiagnostics_api.names import MLRunPhase
-from mldiagnostics_api.reports.reported_run import ReportedGoodput, ReportedHost, ReportedRun, RunKey
+from mldiagnostics_api.reports.reported_goodput import ReportedGoodput
+from mldiagnostics_api.reports.reported_run import ReportedHost, ReportedRun
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.runs.reported_parts import reported_hosts
 from mldiagnostics_api.runs.signal_conditions import restored_states, signal_messages, signalled, thresholds
 from mldiagnostics_api.runs.signals import Signal, SignalThresholds

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from mldiagnostics_api.lifecycle import Lifecycle
 from mldiagnostics_api.manifests.definition import definition_of
 from mldiagnostics_api.names import FINISHED_RUN_PHASES, MLRunPhase
-from mldiagnostics_api.reports.reported_run import ReportedGoodput, ReportedHost, ReportedRun, RunKey
+from mldiagnostics_api.reports.reported_goodput import ReportedGoodput
+from mldiagnostics_api.reports.reported_run import ReportedHost, ReportedRun
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.runs.status import RunFacts, events_between, fold, is_urgent, is_worth_writing
 from mldiagnostics_api.v1alpha1 import MLRunStatus

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mldiagnostics_api.names import OPT_IN_LABEL
 from mldiagnostics_api.reports.models import read_report
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_kube.client.apiserver import path_to
 from mldiagnostics_operator.control_plane.identity.sender import Sender

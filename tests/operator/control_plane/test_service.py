@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mldiagnostics_api.captures.location import Location
 from mldiagnostics_api.captures.policy import Policy
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_operator.config import OperatorConfig
 from mldiagnostics_operator.control_plane.identity.deleted_pods import DeletedPods
 from mldiagnostics_operator.control_plane.memory.table import ReportTable

@@ -15,7 +15,7 @@ from mldiagnostics.goodput.events import packing
 from mldiagnostics.goodput.events.event import Event, EventCode
 from mldiagnostics.goodput.ledger.history import History
 from mldiagnostics.goodput.log import open_log
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.resources import CONNECTIONS, RUNS
 from mldiagnostics_kube.client.apiserver import NotFound, path_to
 from mldiagnostics_kube.process.clock import utc_now

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mldiagnostics.layout import SUMMARY_SUFFIX, TRACE_SUFFIX, capture_record_key, diagnosis_key
 from mldiagnostics.store import open_store
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_kube.client.apiserver import NotFound, path_to
 from mldiagnostics_operator.config import OperatorConfig
 from mldiagnostics_operator.diagnoses import diagnosis as diagnosis_module

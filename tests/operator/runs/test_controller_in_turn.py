@@ -9,7 +9,7 @@ import pytest
 from mldiagnostics_api.captures.location import Location
 from mldiagnostics_api.captures.policy import Policy
 from mldiagnostics_api.reports.models import read_report
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_kube.client.apiserver import path_to
 from mldiagnostics_kube.process.clock import utc_now

@@ -13,7 +13,7 @@ import pytest
 from cluster.ports import free_port
 from mldiagnostics_api.captures.location import Location
 from mldiagnostics_api.captures.policy import Policy
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_kube.client.apiserver import path_to
 from mldiagnostics_operator.config import OperatorConfig

@@ -18,7 +18,7 @@ from cluster.certificates import make_certificates
 from mldiagnostics.identity import run_id
 from mldiagnostics_api.captures.location import Location
 from mldiagnostics_api.captures.policy import Policy
-from mldiagnostics_api.reports.reported_run import ReportedRun, RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_kube.certificates import ServingCertificate
 from mldiagnostics_kube.client.apiserver import NotFound, path_to
 from mldiagnostics_kube.process.clock import utc_now
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
+    from mldiagnostics_api.reports.reported_run import ReportedRun
     from mldiagnostics_kube.client.api_client import ApiClient
 
 Object = dict[str, Any]

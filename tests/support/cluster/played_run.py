@@ -13,7 +13,7 @@ from mldiagnostics.goodput.events import packing
 from mldiagnostics.goodput.events.event import Event, EventCode
 from mldiagnostics_api.formats import format_time
 from mldiagnostics_api.names import RUN_LABEL
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.runs.names import run_label
 from mldiagnostics_kube.client.apiserver import path_to
 from support.cluster import builders

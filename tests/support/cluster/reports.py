@@ -11,7 +11,7 @@ from mldiagnostics_operator.control_plane.memory.run_memory import WrittenFile
 from mldiagnostics_operator.control_plane.slices import finished
 
 if TYPE_CHECKING:
-    from mldiagnostics_api.reports.reported_run import RunKey
+    from mldiagnostics_api.reports.run_key import RunKey
     from mldiagnostics_operator.control_plane.http.bodies import PackedBody
     from mldiagnostics_operator.control_plane.identity.sender import Sender
     from mldiagnostics_operator.control_plane.memory.journal_page import JournalPage

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from mldiagnostics_api.reports.models import INTERVAL_S
 from mldiagnostics_api.reports.shown_configs import ShownConfigs
@@ -12,19 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mldiagnostics_api.reports.models import Phase
+    from mldiagnostics_api.reports.reported_goodput import ReportedGoodput
+    from mldiagnostics_api.reports.run_key import RunKey
 
 
 SILENT_INTERVALS: Final = 3
 """A process that has not reported for so many intervals is lost."""
 SILENT_S: Final = SILENT_INTERVALS * INTERVAL_S
 """Seconds without a report after which a process is lost, at the usual interval."""
-
-
-class RunKey(NamedTuple):
-    """A run: run ids are compared within a namespace only."""
-
-    namespace: str
-    run_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,34 +71,6 @@ class ReportedSession:
     start: float | None = None
     stop: float | None = None
     state: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportedGoodput:
-    """Account of a run's time over all its attempts, in seconds."""
-
-    as_of: float
-    """Moment of the account, in Unix seconds."""
-    started: float
-    """Start of the account, in Unix seconds."""
-    elapsed: float
-    productive: float
-    unproductive: Mapping[str, float]
-    """Seconds by bucket, those that are not empty; with `productive` they are `elapsed`."""
-    disruptions: int
-    attempts: int
-    ettr: float | None = None
-    """Productive share of the time since the creation of the workload, from 0 to 1."""
-    mttr_seconds: float | None = None
-    """Mean time to recover; None before the first recovery."""
-    mttf_seconds: float | None = None
-    """Mean time to failure; None before the first failure."""
-    last_step: int | None = None
-
-    @property
-    def goodput(self) -> float | None:
-        """The productive share of the elapsed time, from 0 to 1; None without time."""
-        return self.productive / self.elapsed if self.elapsed > 0 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,13 +9,8 @@ from typing import Any, Final
 from mldiagnostics.lifecycle.description import MAX_NOTES, MAX_TAG
 from mldiagnostics.text.redaction import redact
 
-from mldiagnostics_api.reports.reported_run import (
-    SILENT_S,
-    ReportedGoodput,
-    ReportedHost,
-    ReportedRun,
-    ReportedSession,
-)
+from mldiagnostics_api.reports.reported_goodput import ReportedGoodput
+from mldiagnostics_api.reports.reported_run import SILENT_S, ReportedHost, ReportedRun, ReportedSession
 from mldiagnostics_api.reports.shown_configs import ShownConfigs
 from mldiagnostics_api.v1alpha1 import (
     HostException,

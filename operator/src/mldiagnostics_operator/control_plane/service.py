@@ -17,7 +17,7 @@ from mldiagnostics_operator.control_plane.slices import sliced
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from mldiagnostics_api.reports.reported_run import RunKey
+    from mldiagnostics_api.reports.run_key import RunKey
     from mldiagnostics_kube.client.api_client import ApiClient
 
     from mldiagnostics_operator.config import OperatorConfig

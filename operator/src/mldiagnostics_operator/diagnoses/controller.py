@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from mldiagnostics_api.formats import optional_time
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_api.runs.findings import run_findings
 from mldiagnostics_api.v1alpha1 import CaptureDiagnosis

@@ -16,7 +16,8 @@ from mldiagnostics_operator.runs.reported_quota import MAX_CREATED, MAX_UNFINISH
 from mldiagnostics_operator.runs.run import Run, run_manifest
 
 if TYPE_CHECKING:
-    from mldiagnostics_api.reports.reported_run import ReportedRun, RunKey
+    from mldiagnostics_api.reports.reported_run import ReportedRun
+    from mldiagnostics_api.reports.run_key import RunKey
 
     from mldiagnostics_operator.control_plane.memory.table import ReportTable
     from mldiagnostics_operator.runs.run_index import RunIndex

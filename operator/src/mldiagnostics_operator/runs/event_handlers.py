@@ -11,7 +11,7 @@ from mldiagnostics_operator.runs.run import Run
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mldiagnostics_api.reports.reported_run import RunKey
+    from mldiagnostics_api.reports.run_key import RunKey
 
     from mldiagnostics_operator.runs.cleanup.deletion import RunDeletions
     from mldiagnostics_operator.runs.keys import Key, ObjectKey

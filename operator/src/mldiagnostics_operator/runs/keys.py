@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from mldiagnostics_api.reports.reported_run import RunKey
+    from mldiagnostics_api.reports.run_key import RunKey
     from mldiagnostics_api.workloads.kinds import WorkloadKind
 
     from mldiagnostics_operator.runs.watches.observed_workload import ObservedWorkload

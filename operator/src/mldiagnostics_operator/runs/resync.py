@@ -19,7 +19,7 @@ from mldiagnostics_operator.runs.telemetry import RaisedSignal
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mldiagnostics_api.reports.reported_run import RunKey
+    from mldiagnostics_api.reports.run_key import RunKey
 
     from mldiagnostics_operator.control_plane.memory.table import ReportTable
     from mldiagnostics_operator.runs.cleanup.ended_runs import EndedRuns

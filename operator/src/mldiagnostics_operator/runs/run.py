@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics_api.lifecycle import lifecycle
 from mldiagnostics_api.names import FINISHED_RUN_PHASES, RUN_ANNOTATION, RUN_GROUP_LABEL, RUN_LABEL
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.runs.names import run_label
 from mldiagnostics_api.runs.signal_conditions import restored_states, thresholds

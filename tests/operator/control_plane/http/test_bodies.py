@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from mldiagnostics.goodput.events.packing import pack, unpack
 from mldiagnostics_api.reports.models import MAX_BODY_BYTES, MAX_DEPTH, InvalidReport
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_operator.control_plane.http.bodies import (
     Encoded,
     InvalidBody,

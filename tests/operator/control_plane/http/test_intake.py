@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 from mldiagnostics_api.reports.models import InvalidReport
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_operator.control_plane.http import bodies
 from mldiagnostics_operator.control_plane.http.bodies import InvalidBody
 from mldiagnostics_operator.control_plane.http.intake import extras_of

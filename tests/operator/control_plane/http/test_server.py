@@ -11,7 +11,7 @@ from mldiagnostics.goodput.events import packing
 from mldiagnostics.goodput.events.event import Event, EventCode
 from mldiagnostics.runs import goodput
 from mldiagnostics_api.names import RUN_LABEL
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_kube.client.apiserver import path_to
 from mldiagnostics_kube.process.clock import SteadyClock, utc_now
 from mldiagnostics_operator.control_plane import limits

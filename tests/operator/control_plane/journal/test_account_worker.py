@@ -4,13 +4,14 @@ import asyncio
 import json
 import os
 import signal
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 import uvloop
 from mldiagnostics.goodput.events.event import EventCode
 from mldiagnostics.goodput.log.packed import packed_line
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_operator.control_plane.journal.account_worker import AccountFailed, AccountWorker
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ async def worker(tmp_path: Path) -> AsyncIterator[AccountWorker]:
 
 
 async def last_step(worker: AccountWorker, key: RunKey, place: str) -> int | None:
-    account = await worker.account(key, place, UNTIL_S, ends_with_events=False, finished=False)
+    account, _ = await worker.account(key, place, UNTIL_S, ends_with_events=False, finished=False)
     return account.last_step if account else None
 
 
@@ -117,6 +118,18 @@ def test_a_process_that_ended_between_two_accounts_costs_none(
 
     with asyncio.Runner(loop_factory=make_loop) as runner:
         assert runner.run(last_step_after_kill()) == 99
+
+
+async def test_the_start_of_the_process_is_not_a_part_of_the_account(
+    worker: AccountWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow_start_s = 0.5
+    (tmp_path / "sitecustomize.py").write_text(f"import time; time.sleep({slow_start_s})")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    honest = journal(tmp_path, HONEST, steps(100))
+    start_s = time.monotonic()
+    _, spent_s = await worker.account(HONEST, honest, UNTIL_S, ends_with_events=False, finished=False)
+    assert 0 < spent_s <= time.monotonic() - start_s - slow_start_s
 
 
 async def test_a_run_without_a_journal_has_no_account_and_links_are_not_followed(

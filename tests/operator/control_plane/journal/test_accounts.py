@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics_api.captures.location import Location
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_operator.control_plane.journal.accounts import Accounts
 from mldiagnostics_operator.control_plane.memory.table import ReportTable
 

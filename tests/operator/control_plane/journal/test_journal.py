@@ -15,7 +15,7 @@ from mldiagnostics.goodput.events.packing import ClockStep, apply_clock_steps
 from mldiagnostics.goodput.ledger.history import History
 from mldiagnostics.goodput.log import open_log
 from mldiagnostics_api.captures.location import Location
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_kube.process.clock import utc_now
 from mldiagnostics_operator.control_plane.http.intake import misses_events
 from mldiagnostics_operator.control_plane.identity.sender import Sender

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mldiagnostics.goodput.events.event import Event, EventCode
 from mldiagnostics.goodput.ledger.history import History
 from mldiagnostics.goodput.log import open_log
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_operator.control_plane.journal.open_journals import OpenJournal, OpenJournals
 from mldiagnostics_operator.control_plane.limits import EVENT_BYTES, JOURNAL_IDLE_S, OPEN_JOURNAL_BYTES
 from mldiagnostics_operator.control_plane.memory.budget import FairBudget

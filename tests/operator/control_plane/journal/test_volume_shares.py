@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mldiagnostics.goodput.events import packing
 from mldiagnostics.goodput.events.event import Event, EventCode
 from mldiagnostics_api.captures.location import Location
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_operator.control_plane.identity.sender import Sender
 from mldiagnostics_operator.control_plane.journal.journal import Journal
 from mldiagnostics_operator.control_plane.journal.stored_journals import stored_journals

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from mldiagnostics.goodput.events import packing
 from mldiagnostics.goodput.events.event import Event, EventCode
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_operator.control_plane.identity.sender import Sender
 from mldiagnostics_operator.control_plane.memory.table import ReportTable
 from support.cluster.reports import apply, body_of

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics_api.reports.models import INTERVAL_S
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_operator.control_plane import limits
 from mldiagnostics_operator.control_plane.identity.sender import Sender
 from mldiagnostics_operator.control_plane.memory import intervals

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mldiagnostics.goodput.events import packing
 from mldiagnostics.goodput.events.event import Event, EventCode
 from mldiagnostics_api.reports.models import MAX_CONFIG_BYTES, InvalidReport
-from mldiagnostics_api.reports.reported_run import ReportedRun, RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.reports.shown_configs import ShownConfigs
 from mldiagnostics_operator.control_plane import limits
 from mldiagnostics_operator.control_plane.http.intake import misses_events
@@ -26,6 +26,7 @@ from support.cluster.reports import apply, body_of, persist
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mldiagnostics_api.reports.reported_run import ReportedRun
     from mldiagnostics_operator.control_plane.http.bodies import PackedBody
 
 MIB = 2**20

@@ -9,7 +9,7 @@ import pytest
 from mldiagnostics.goodput.report.cluster_record import ClusterRecord
 from mldiagnostics_api.formats import format_time
 from mldiagnostics_api.reports.models import read_report
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.v1alpha1 import RunSession
 from mldiagnostics_kube.client.apiserver import path_to
 from mldiagnostics_kube.process.clock import utc_now

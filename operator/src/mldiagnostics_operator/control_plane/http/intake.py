@@ -12,7 +12,7 @@ from mldiagnostics_operator.control_plane.memory.run_memory import Extras
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from mldiagnostics_api.reports.reported_run import RunKey
+    from mldiagnostics_api.reports.run_key import RunKey
 
     from mldiagnostics_operator.control_plane.http.bodies import PackedBody
     from mldiagnostics_operator.control_plane.memory.table import ReportTable

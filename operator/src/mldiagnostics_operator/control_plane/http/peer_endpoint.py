@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import orjson
 from aiohttp import web
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_kube.client.apiserver import ClusterError
 from mldiagnostics_kube.serving.rates import RateLimits
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import web
 from mldiagnostics_api.reports.models import MAX_COMPRESSED_BYTES, RUN_ID_PATTERN, InvalidReport
-from mldiagnostics_api.reports.reported_run import RunKey
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_kube.serving.rates import RateLimits
 
 from mldiagnostics_operator.control_plane.http import bodies

@@ -27,7 +27,7 @@ from mldiagnostics_operator.control_plane.publication.endpoint_slice import Endp
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mldiagnostics_api.reports.reported_run import RunKey
+    from mldiagnostics_api.reports.run_key import RunKey
     from mldiagnostics_kube.certificates import ServingCertificate
     from mldiagnostics_kube.client.api_client import ApiClient
     from mldiagnostics_kube.serving.bounded_server import Route

@@ -5,7 +5,7 @@
 Each line of its input is a JSON object, and each with `place` is answered by one:
 
 * `{"run": [namespace, run id], "place": directory, "until": seconds, "endsWithEvents": bool, "finished": bool}` is
-  answered by `{"goodput": fields or null}` or `{"error": text}`;
+  answered by `{"goodput": fields or null, "seconds": time it took}` or `{"error": text}`;
 * `{"run": [namespace, run id]}` frees the memory of a run.
 
 What a tenant reports decides how much memory and time an account takes, so the leader survives it only elsewhere.
@@ -30,7 +30,8 @@ from mldiagnostics.goodput.log import open_log
 from mldiagnostics.goodput.report.build import bucket_name
 from mldiagnostics.goodput.report.figures import reliability_of
 from mldiagnostics.store.shared import shared_directory
-from mldiagnostics_api.reports.reported_run import ReportedGoodput, RunKey
+from mldiagnostics_api.reports.reported_goodput import ReportedGoodput
+from mldiagnostics_api.reports.run_key import RunKey
 
 from mldiagnostics_operator.control_plane.journal.open_journals import OpenJournal, OpenJournals
 from mldiagnostics_operator.control_plane.memory.budget import FairBudget
@@ -66,7 +67,7 @@ def main(volume_root: str, journal_bytes: int) -> int:
 
 
 def _answer(journals: OpenJournals, request: dict[str, Any]) -> dict[str, Any] | None:
-    key = RunKey(*request["run"])
+    key, start_s = RunKey(*request["run"]), time.monotonic()
     journal, place = journals.take(key), request.get("place")
     if place is None:
         return None
@@ -74,12 +75,12 @@ def _answer(journals: OpenJournals, request: dict[str, Any]) -> dict[str, Any] |
         journal = journal or OpenJournal(open_log(place), History())
         goodput = _account(journal, place, request["until"], ends_with_events=request["endsWithEvents"])
     except LogMissing:
-        return {"goodput": None}
+        return {"goodput": None, "seconds": time.monotonic() - start_s}
     except (MLDiagnosticsError, OSError) as error:
         return {"error": str(error)}
     if not request["finished"]:
         journals.keep(key, journal, time.monotonic())
-    return {"goodput": goodput and asdict(goodput)}
+    return {"goodput": goodput and asdict(goodput), "seconds": time.monotonic() - start_s}
 
 
 def _account(journal: OpenJournal, place: str, until: float, *, ends_with_events: bool) -> ReportedGoodput | None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
-from mldiagnostics_api.reports.reported_run import ReportedGoodput
+from mldiagnostics_api.reports.reported_goodput import ReportedGoodput
 
 from mldiagnostics_operator.control_plane.journal import account_program
 from mldiagnostics_operator.control_plane.limits import ACCOUNT_DEADLINE_S
@@ -16,7 +16,7 @@ from mldiagnostics_operator.control_plane.limits import ACCOUNT_DEADLINE_S
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mldiagnostics_api.reports.reported_run import RunKey
+    from mldiagnostics_api.reports.run_key import RunKey
 
 _LONGEST_LINE: Final = 2**20
 
@@ -59,8 +59,10 @@ class AccountWorker:
 
     async def account(
         self, key: RunKey, place: str, until: float, *, ends_with_events: bool, finished: bool
-    ) -> ReportedGoodput | None:
-        """Return the account of a run; None if there is nothing to account.
+    ) -> tuple[ReportedGoodput | None, float]:
+        """Return the account of a run, and the seconds it took.
+
+        A run without events has no account. The time is without the start of the process.
 
         Args:
             key: The run.
@@ -88,7 +90,7 @@ class AccountWorker:
         answer = orjson.loads(line)
         if "error" in answer:
             raise AccountFailed(answer["error"])
-        return ReportedGoodput(**answer["goodput"]) if answer["goodput"] else None
+        return ReportedGoodput(**answer["goodput"]) if answer["goodput"] else None, answer["seconds"]
 
     def forget(self, key: RunKey) -> None:
         """Free the memory of a run."""

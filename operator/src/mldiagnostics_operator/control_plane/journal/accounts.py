@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mldiagnostics_api.captures.location import Location
-    from mldiagnostics_api.reports.reported_run import RunKey
+    from mldiagnostics_api.reports.run_key import RunKey
 
     from mldiagnostics_operator.control_plane.memory.table import ReportTable
 
@@ -71,48 +71,52 @@ class Accounts:
         try:
             while True:
                 key = await self._queue.get()
-                start_s = clock()
+                start_s, shortest_s = clock(), self._interval_s
                 try:
-                    exceeds = await self._compute(key)
+                    spent_s = await self._compute(key)
+                except AccountFailed as error:
+                    _log.warning(
+                        "The goodput of run %(run)s is not computed: %(error)s", {"run": key.run_id, "error": error}
+                    )
+                    spent_s = clock() - start_s
+                    if error.exceeds:
+                        shortest_s = FAILED_ACCOUNT_S
+                        self._pauses_s[key.namespace] = clock() + ACCOUNT_SHARE * spent_s
                 finally:
                     self._queue.done(key)
-                spent_s = clock() - start_s
-                if exceeds:
-                    self._pauses_s[key.namespace] = clock() + ACCOUNT_SHARE * spent_s
                 if self._table.view(key) is not None:
-                    shortest_s = FAILED_ACCOUNT_S if exceeds else self._interval_s
                     self._due_s[key] = start_s + max(shortest_s, ACCOUNT_SHARE * spent_s)
         finally:
             await self._worker.aclose()
 
-    async def _compute(self, key: RunKey) -> bool:
-        """Compute the account of a run; return whether it took more than it may."""
+    async def _compute(self, key: RunKey) -> float:
+        """Compute the account of a run; return the seconds it took.
+
+        Raises:
+            AccountFailed: There is no account.
+        """
         run, owner = self._table.view(key), self._table.owner(key)
         if run is None or owner is None:
-            return False
+            return 0.0
         pause_s = self._pauses_s.get(key.namespace, 0.0) - asyncio.get_running_loop().time()
         if pause_s > 0:
             self._queue.add_after(key, pause_s)
-            return False
+            return 0.0
         self._pauses_s.pop(key.namespace, None)
         finished = run.phase != "Active"
         as_of = run.events_until or run.last_received  # journals of earlier versions do not have it
         if finished and run.ended is not None:
             as_of = min(as_of, run.ended)
-        try:
-            goodput = await self._worker.account(
-                key,
-                self._place(self._location(key, owner)),
-                as_of,
-                ends_with_events=not self._table.accepts_events(key),
-                finished=finished,
-            )
-        except AccountFailed as error:
-            _log.warning("The goodput of run %(run)s is not computed: %(error)s", {"run": key.run_id, "error": error})
-            return error.exceeds
+        goodput, spent_s = await self._worker.account(
+            key,
+            self._place(self._location(key, owner)),
+            as_of,
+            ends_with_events=not self._table.accepts_events(key),
+            finished=finished,
+        )
         if goodput is not None:
             self._table.set_goodput(key, goodput)
-        return False
+        return spent_s
 
     def _place(self, location: Location) -> str:
         if location.medium is Medium.VOLUME:

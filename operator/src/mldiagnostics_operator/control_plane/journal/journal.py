@@ -37,7 +37,7 @@ from mldiagnostics_operator.fair_slots import FairSlots
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mldiagnostics_api.reports.reported_run import RunKey
+    from mldiagnostics_api.reports.run_key import RunKey
 
     from mldiagnostics_operator.control_plane.memory.event_log import Segment
     from mldiagnostics_operator.control_plane.memory.journal_page import JournalPage

@@ -10,7 +10,7 @@ from mldiagnostics_operator.control_plane.limits import EVENT_BYTES, JOURNAL_IDL
 if TYPE_CHECKING:
     from mldiagnostics.goodput.ledger.history import History
     from mldiagnostics.goodput.log import Log
-    from mldiagnostics_api.reports.reported_run import RunKey
+    from mldiagnostics_api.reports.run_key import RunKey
 
     from mldiagnostics_operator.control_plane.memory.budget import FairBudget
 

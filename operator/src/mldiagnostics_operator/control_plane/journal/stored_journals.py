@@ -13,7 +13,7 @@ from mldiagnostics.errors import NotStored
 from mldiagnostics_operator.control_plane.memory.journal_page import read_key
 
 if TYPE_CHECKING:
-    from mldiagnostics_api.reports.reported_run import RunKey
+    from mldiagnostics_api.reports.run_key import RunKey
 
     from mldiagnostics_operator.storage import LogDirectory
 

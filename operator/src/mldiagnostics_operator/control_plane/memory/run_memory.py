@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 
     from mldiagnostics_api.reports.models import Phase, Report
-    from mldiagnostics_api.reports.reported_run import ReportedGoodput, ReportedRun, RunKey
+    from mldiagnostics_api.reports.reported_goodput import ReportedGoodput
+    from mldiagnostics_api.reports.reported_run import ReportedRun
+    from mldiagnostics_api.reports.run_key import RunKey
 
     from mldiagnostics_operator.control_plane.identity.sender import Sender
     from mldiagnostics_operator.control_plane.memory.journal_page import JournalContent

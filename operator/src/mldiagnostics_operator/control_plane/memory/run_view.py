@@ -12,7 +12,9 @@ from mldiagnostics_operator.control_plane.memory.process_memory import LeaderFac
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mldiagnostics_api.reports.reported_run import ReportedGoodput, ReportedHost, RunKey
+    from mldiagnostics_api.reports.reported_goodput import ReportedGoodput
+    from mldiagnostics_api.reports.reported_run import ReportedHost
+    from mldiagnostics_api.reports.run_key import RunKey
     from mldiagnostics_api.reports.shown_configs import ShownConfigs
 
     from mldiagnostics_operator.control_plane.memory.process_memory import PeerFacts, ProcessMemory

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mldiagnostics_api.captures.policy import Policy
-    from mldiagnostics_api.reports.reported_run import RunKey
+    from mldiagnostics_api.reports.run_key import RunKey
 
     from mldiagnostics_operator.runs.keys import ObjectKey
     from mldiagnostics_operator.runs.run import Run
