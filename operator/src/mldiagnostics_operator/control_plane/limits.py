@@ -84,6 +84,8 @@ REPORTS_OF_ALL_PER_SECOND: Final = 400
 """Of more processes than may send one report every 10 s, each reports less often; a report costs 1 to 3 ms."""
 REPORTS_WITH_HANDSHAKE_PER_SECOND: Final = 200
 """Of more processes than `CONNECTIONS`: each has lost its connection since its last report, and needs a handshake."""
+LATENESS_S: Final = 1.0
+"""Pause between two looks at how late the event loop is."""
 LONGEST_INTERVAL_S: Final = 300
 """SDKs wait no longer."""
 
@@ -102,6 +104,8 @@ JOURNAL_COUNT_INTERVAL_S: Final = 3600.0
 """Pause between two counts of the journals on the volume, which visit each run's directory."""
 FINAL_WAIT_S: Final = 2.0
 """An answer to a final report waits so long for the journal: the process that sent it is about to end."""
+JOURNAL_CLOSE_S: Final = 20.0
+"""Time of a former leader for its last writes: clients keep what is not acknowledged for the next one."""
 MAX_STATE_BYTES: Final = 64 * _MIB
 """Largest state of a run's journal that is read: 16 384 processes have 12 MB."""
 

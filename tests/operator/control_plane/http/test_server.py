@@ -15,8 +15,9 @@ from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_kube.client.apiserver import path_to
 from mldiagnostics_kube.process.clock import SteadyClock, utc_now
 from mldiagnostics_operator.control_plane import limits
+from mldiagnostics_operator.control_plane.memory.intervals import LATE_S
 from mldiagnostics_operator.runs.watches.pod_watches import PodWatches
-from support.cluster.control_planes import make_account, serving
+from support.cluster.control_planes import DEADLINE_S, make_account, serving
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -223,6 +224,19 @@ async def test_a_flood_of_one_pod_is_slowed_and_others_are_served(
         unknown = await asyncio.gather(*(noisy.report(token=f"x{number}") for number in range(50)))
         assert {each.status for each in unknown} <= {401, 503}
         assert (await quiet.report()).status == 200
+
+
+async def test_a_late_event_loop_takes_fewer_reports_until_it_is_in_time_again(
+    cluster: ApiClient, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "LATENESS_S", 0.01)
+    async with serving(cluster, namespace, tmp_path) as plane, asyncio.timeout(DEADLINE_S):
+        rate = plane.table.rate
+        while rate.share == 1:
+            time.sleep(2 * LATE_S)  # noqa: ASYNC251 - keeps the event loop from its work
+            await asyncio.sleep(0.02)
+        while rate.share < 1:  # noqa: ASYNC110 - it has no event
+            await asyncio.sleep(0.02)
 
 
 async def test_the_journal_carries_a_run_over_to_the_next_leader(

@@ -27,10 +27,14 @@ from support.cluster.reports import apply, body_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pytest
+
 KEY = RunKey("ml", "a" * 64)
 ROOT = Location.parse("volume:///runs")
 START = 1_790_000_000_000_000
 HOUR = 3_600_000_000
+DEADLINE_S = 60
+REPORT = body_of({"v": 1, "incarnation": f"{0:08x}", "sequence": 1, "sent": 1.0, "rank": 0, "run": {"name": "r"}})
 EVENTS: list[packing.Entry] = [
     Event(START + at * 1_000_000 + (HOUR if at > 20 else 0), EventCode.STEP_START, at, 0, KEY.run_id)
     for at in range(40)
@@ -171,6 +175,25 @@ def test_two_leaders_at_a_time_lose_nothing_that_one_acknowledged(
                 storage.close()
 
     asyncio.run(run())
+
+
+async def test_a_leader_that_stops_gives_up_storage_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mldiagnostics_operator.control_plane.journal.journal.JOURNAL_CLOSE_S", 0.1)
+    leader = JournalingLeader(tmp_path, "a")
+    apply(leader.table, KEY, REPORT, Sender("ml", "default", "pod", "uid", "node"), 1.0)
+    async with asyncio.timeout(DEADLINE_S):
+        await leader.journal.close()
+    assert leader.storage.turns.qsize() == 1
+    assert leader.table.answer(KEY, f"{0:08x}").persisted_sequence == 0
+    leader.storage.close()
+
+
+async def test_a_leader_that_stops_writes_what_is_not_written_yet(tmp_path: Path) -> None:
+    storage, table = Storage(tmp_path), ReportTable()
+    apply(table, KEY, REPORT, Sender("ml", "default", "pod", "uid", "node"), 1.0)
+    await Journal(table, storage, ROOT).close()
+    storage.close()
+    assert table.answer(KEY, f"{0:08x}").persisted_sequence == 1
 
 
 async def test_a_journal_in_a_bucket_is_recalled_by_the_next_leader(bucket_url: str, tmp_path: Path) -> None:

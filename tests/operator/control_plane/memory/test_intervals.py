@@ -9,17 +9,18 @@ from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_operator.control_plane import limits
 from mldiagnostics_operator.control_plane.identity.sender import Sender
 from mldiagnostics_operator.control_plane.memory import intervals
-from mldiagnostics_operator.control_plane.memory.intervals import interval_s
+from mldiagnostics_operator.control_plane.memory.intervals import LATE_S, LEAST_SHARE, ReportRate, interval_s
 from mldiagnostics_operator.control_plane.memory.table import ReportTable
 from mldiagnostics_operator.control_plane.slices import finished
 from support.cluster.reports import apply, body_of
 
+RATE = ReportRate()
 FLEETS = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 20_000), min_size=1)
 
 
 @given(FLEETS)
 def test_no_fleet_reports_more_often_than_the_leader_takes(fleet: dict[str, int]) -> None:
-    rates = [number / interval_s(fleet, name) for name, number in fleet.items()]
+    rates = [number / interval_s(fleet, name, RATE) for name, number in fleet.items()]
     assert sum(rates) <= limits.REPORTS_OF_ALL_PER_SECOND
     if limits.CONNECTIONS < sum(fleet.values()) <= limits.HANDSHAKES_PER_SECOND * limits.LONGEST_INTERVAL_S / 2:
         assert sum(rates) < limits.HANDSHAKES_PER_SECOND
@@ -32,7 +33,7 @@ def test_a_namespace_within_its_share_never_reports_less_often(fleet: dict[str, 
     share = per_s * INTERVAL_S / len(fleet)
     for name, number in fleet.items():
         if number <= share or sum(fleet.values()) <= share * len(fleet):
-            assert interval_s(fleet, name) == INTERVAL_S
+            assert interval_s(fleet, name, RATE) == INTERVAL_S
 
 
 def report(table: ReportTable, key: RunKey, process: int, received: float, **changes: Any) -> int:
@@ -67,3 +68,22 @@ def test_processes_that_have_ended_do_not_count(monkeypatch: Any) -> None:
         report(table, key, process, 1.0, phase="Completed")
     finished(table.count_reporting(1.0))
     assert report(table, key, 99, 2.0) == INTERVAL_S
+
+
+@given(st.lists(st.floats(0, 60)), FLEETS)
+def test_a_late_leader_takes_fewer_reports_and_as_many_as_before_when_it_is_in_time_again(
+    late_s: list[float], fleet: dict[str, int]
+) -> None:
+    rate = ReportRate()
+    for each in late_s:
+        before = rate.share
+        rate.note(each)
+        assert LEAST_SHARE <= rate.share <= 1
+        assert rate.share < before or each <= LATE_S or before == LEAST_SHARE
+    for name in fleet:
+        assert interval_s(fleet, name, rate) >= interval_s(fleet, name, RATE)
+        if sum(fleet.values()) <= rate.per_s(sum(fleet.values())) * INTERVAL_S:
+            assert interval_s(fleet, name, rate) == INTERVAL_S
+    for _ in range(70):
+        rate.note(0.0)
+    assert rate.share == 1

@@ -126,6 +126,7 @@ class ControlPlane:
                 group.create_task(self.journal.run())
                 group.create_task(self.journal.keep_counting())
                 group.create_task(self._accounts.run())
+                group.create_task(self._measure_lateness())
                 port = await stack.enter_async_context(
                     self._server(self._reports.route, limits.CONNECTIONS).serving(
                         config.control_plane_port, self._certificate.context
@@ -153,6 +154,14 @@ class ControlPlane:
                 await asyncio.get_running_loop().create_future()
         finally:
             await self.journal.close()
+
+    async def _measure_lateness(self) -> None:
+        """Let all report less often while this event loop is late."""
+        clock = asyncio.get_running_loop().time
+        while True:
+            due_s = clock() + limits.LATENESS_S
+            await asyncio.sleep(limits.LATENESS_S)
+            self._table.rate.note(clock() - due_s)
 
     async def recall(self, key: RunKey) -> None:
         """Add what former leaders persisted of a run to the table.

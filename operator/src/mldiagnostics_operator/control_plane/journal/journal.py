@@ -18,6 +18,7 @@ from mldiagnostics_operator.control_plane.journal.stored_journals import stored_
 from mldiagnostics_operator.control_plane.journal.volume_shares import JournalSize, VolumeShares
 from mldiagnostics_operator.control_plane.limits import (
     FINAL_WAIT_S,
+    JOURNAL_CLOSE_S,
     JOURNAL_COUNT_INTERVAL_S,
     JOURNAL_INTERVAL_S,
     JOURNAL_MERGES,
@@ -35,7 +36,7 @@ from mldiagnostics_operator.control_plane.slices import sliced
 from mldiagnostics_operator.fair_slots import FairSlots
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from mldiagnostics_api.reports.run_key import RunKey
 
@@ -108,18 +109,14 @@ class Journal:
         return self._root.child(*parts, layout.REPORTED_DIR)
 
     async def run(self) -> None:
-        """Write changed runs until cancelled; then write all of them once more."""
-        try:
-            while True:
-                await asyncio.sleep(JOURNAL_TICK_S)
-                now = asyncio.get_running_loop().time()
-                self._due = {key: due for key, due in self._due.items() if due > now}
-                due = (key for key in self._table.unpersisted() if key not in self._due and key not in self._writing)
-                for key in islice(due, JOURNAL_STARTS):
-                    self._start(key)
-        finally:
-            with suppress(asyncio.CancelledError):
-                await self.close()
+        """Write changed runs until cancelled."""
+        while True:
+            await asyncio.sleep(JOURNAL_TICK_S)
+            now = asyncio.get_running_loop().time()
+            self._due = {key: due for key, due in self._due.items() if due > now}
+            due = (key for key in self._table.unpersisted() if key not in self._due and key not in self._writing)
+            for key in islice(due, JOURNAL_STARTS):
+                self._start(key)
 
     async def keep_counting(self) -> None:
         """Count the journals on the volume now and then, until cancelled.
@@ -134,9 +131,10 @@ class Journal:
             await asyncio.sleep(JOURNAL_COUNT_INTERVAL_S)
 
     async def close(self) -> None:
-        """Write everything that is not written yet."""
-        await asyncio.gather(*self._writing.values(), return_exceptions=True)
-        await asyncio.gather(*(self._start(key) for key in self._table.unpersisted()), return_exceptions=True)
+        """Write everything that is not written yet, within `JOURNAL_CLOSE_S`."""
+        end_s = asyncio.get_running_loop().time() + JOURNAL_CLOSE_S
+        await _finish(self._writing.values(), end_s)
+        await _finish([self._start(key) for key in self._table.unpersisted()], end_s)
 
     async def flush(self, key: RunKey) -> None:
         """Write a run now; return when it is written, or after 2 s by default."""
@@ -275,6 +273,15 @@ class Journal:
                 {name: number for name, number in events.items() if name in known},
             )
             await sliced(self._table.restore(key, content))
+
+
+async def _finish(writes: Collection[asyncio.Task[bool]], end_s: float) -> None:
+    """Wait for writes until a moment of the loop's clock; give up those left."""
+    if writes:
+        _, left = await asyncio.wait(writes, timeout=end_s - asyncio.get_running_loop().time())
+        for write in left:
+            write.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
 
 async def _put(directory: LogDirectory, page: JournalPage, mark: str) -> Mapping[str, WrittenFile]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import contextmanager
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mldiagnostics_api.reports.models import INTERVAL_S, Answer
 
@@ -18,15 +18,15 @@ from mldiagnostics_operator.control_plane.limits import (
     RUNS_OF_SLICE,
 )
 from mldiagnostics_operator.control_plane.memory.budget import ReportBudget
-from mldiagnostics_operator.control_plane.memory.intervals import interval_s
+from mldiagnostics_operator.control_plane.memory.intervals import ReportRate, interval_s
 from mldiagnostics_operator.control_plane.memory.run_memory import Extras, RunMemory, batched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 
     from mldiagnostics_api.reports.models import Phase, Report
-    from mldiagnostics_api.reports.reported_run import ReportedRun
     from mldiagnostics_api.reports.reported_goodput import ReportedGoodput
+    from mldiagnostics_api.reports.reported_run import ReportedRun
     from mldiagnostics_api.reports.run_key import RunKey
 
     from mldiagnostics_operator.control_plane.identity.sender import Sender
@@ -62,6 +62,8 @@ class ReportTable:
         self.budget = budget or ReportBudget()
         self._runs: dict[RunKey, RunMemory] = {}
         self._processes = 0
+        self.rate: Final = ReportRate()
+        """Rate of the reports that the leader takes."""
         self._reporting: Mapping[str, int] = {}
         """Reporting processes, by namespace."""
         self._subscribers: list[Changed] = []
@@ -111,7 +113,7 @@ class ReportTable:
                 received,
                 extras,
                 room=self.budget.state.room(key),
-                interval_s=interval_s(self._reporting, key.namespace),
+                interval_s=interval_s(self._reporting, key.namespace, self.rate),
             )
         if changed:
             self._note(key)
