@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import select
+import socket
 import ssl
+import time
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,7 +14,7 @@ from aiohttp import web
 from cluster.certificates import make_certificates
 from mldiagnostics_kube.serving.bounded_server import BoundedServer, Bounds
 from mldiagnostics_kube.serving.connection import ConnectionTimes
-from mldiagnostics_kube.serving.connections import HEAD_LINE_BYTES, HEAD_LINES
+from mldiagnostics_kube.serving.connections import ACCEPTED_AT_ONCE, HEAD_LINE_BYTES, HEAD_LINES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -148,6 +151,23 @@ async def test_a_burst_waits_until_young_connections_have_sent_their_requests() 
             await client.post(1, b"x")
             assert await client.status() == 200, "a young connection does not"
         assert await asyncio.gather(*answers) == [200] * 8
+
+
+async def test_a_busy_event_loop_accepts_many_connections_in_one_turn() -> None:
+    async with served(connections=200) as it, AsyncExitStack() as clients:
+        waiting = set[socket.socket]()
+        for _ in range(10 * ACCEPTED_AT_ONCE):
+            client = clients.enter_context(socket.create_connection(("127.0.0.1", it.port)))
+            client.sendall(b"GET /page HTTP/1.1\r\nHost: x\r\n\r\n")
+            client.setblocking(False)  # noqa: FBT003 - the socket's own signature
+            waiting.add(client)
+        turns = 0
+        while waiting:
+            time.sleep(0.005)  # noqa: ASYNC251 - other work of the event loop
+            await asyncio.sleep(0)
+            turns += 1
+            waiting -= {*select.select(waiting, [], [], 0)[0]}
+        assert turns < 5 * ACCEPTED_AT_ONCE
 
 
 async def answered(client: Client) -> int:
