@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics_api.resources import RUNS
-from mldiagnostics_operator.runs import reconciler, resync
+from mldiagnostics_operator.runs import resync, run
 from mldiagnostics_operator.runs.status import cluster_records
 from mldiagnostics_operator.runs.watches import creation_failures, pod_examination, pod_watches
 from support.cluster.definitions import install
@@ -26,7 +26,7 @@ async def world(
 ) -> AsyncIterator[World]:
     """A controller over a namespace, without a run yet."""
     monkeypatch.setattr(cluster_records, "PAUSE_S", 0.1)
-    monkeypatch.setattr(reconciler, "UPDATE_INTERVAL_S", 0.1)
+    monkeypatch.setattr(run, "UPDATE_INTERVAL_S", 0.1)
     monkeypatch.setattr(resync, "RESYNC_S", 0.5)
     monkeypatch.setattr(pod_watches, "NOTIFY_S", 0.1)
     monkeypatch.setattr(pod_examination, "EXAMINED_S", (0.1, 1.0))

@@ -7,11 +7,16 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mldiagnostics_api.reports.models import read_report
+from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.v1alpha1 import RunSession
 from mldiagnostics_api.workloads.kinds import workload_of
 from mldiagnostics_kube.client.apiserver import path_to
+from mldiagnostics_kube.process.clock import utc_now
+from mldiagnostics_operator.control_plane.identity.sender import Sender
 from mldiagnostics_operator.runs import reconciler
+from mldiagnostics_operator.runs import run as runs_module
 from mldiagnostics_operator.runs.keys import ObjectKey
 from mldiagnostics_operator.runs.run import run_manifest
 from support.cluster.definitions import install
@@ -49,6 +54,16 @@ async def statuses(idle: World) -> list[tuple[str, dict[str, Any]]]:
     runs = await idle.ml.cluster.items(path, dict)
     runs.sort(key=lambda run: int(run["metadata"]["resourceVersion"]))
     return [(run["metadata"]["name"], run["status"]) for run in runs]
+
+
+def report(idle: World, name: str, *, sequence: int, step: int, phase: str = "Active") -> None:
+    """Report a run as its process does."""
+    now_s = utc_now().timestamp()
+    document = {"v": 1, "incarnation": "00000001", "sequence": sequence, "sent": now_s, "rank": 0, "phase": phase}
+    body = read_report(document | {"progress": {"step": step, "changed": now_s}})
+    idle.controller.reports.apply(
+        RunKey(idle.ml.name, f"id-{name}"), body, Sender(idle.ml.name, "someone", "pod", "uid", "node"), now_s
+    )
 
 
 async def work(idle: World, *, keys: int) -> None:
@@ -104,11 +119,27 @@ async def test_a_change_that_nobody_waits_for_is_written_after_the_interval(
     await work(idle, keys=1)
     [(_, status)] = await statuses(idle)
     assert "profileSessions" not in status
-    monkeypatch.setattr(reconciler, "UPDATE_INTERVAL_S", 0.0)
+    monkeypatch.setattr(runs_module, "UPDATE_INTERVAL_S", 0.0)
     idle.controller.reconciler.queue.add(ObjectKey(idle.ml.name, "trainer"))
     await work(idle, keys=1)
     [(_, status)] = await statuses(idle)
     assert [session["id"] for session in status["profileSessions"]] == ["s"]
+
+
+async def test_the_end_of_a_run_comes_before_the_steps_of_others(idle: World) -> None:
+    names = [f"run-{number}" for number in range(5)]
+    for name in names:
+        await make(idle, name)
+        report(idle, name, sequence=1, step=1)
+    await work(idle, keys=len(names))
+    queue = idle.controller.reconciler.queue
+    for name in names:
+        report(idle, name, sequence=2, step=2)
+    report(idle, names[-1], sequence=3, step=2, phase="Completed")
+    async with asyncio.timeout(DEADLINE_S):
+        keys = [await queue.get() for _ in names]
+    assert keys[0] == ObjectKey(idle.ml.name, names[-1])
+    assert {key.title for key in keys} == {ObjectKey(idle.ml.name, name).title for name in names}
 
 
 async def test_a_status_that_another_process_changed_is_decided_again(idle: World) -> None:

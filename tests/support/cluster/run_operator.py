@@ -16,7 +16,7 @@ from mldiagnostics_api.captures.policy import Policy
 from mldiagnostics_kube.cache.informer import Backoff
 from mldiagnostics_operator.config import OperatorConfig
 from mldiagnostics_operator.control_plane import limits
-from mldiagnostics_operator.runs import reconciler, resync
+from mldiagnostics_operator.runs import resync, run
 from mldiagnostics_operator.runs.controller import RunController
 from mldiagnostics_operator.runs.status import cluster_records
 from mldiagnostics_operator.runs.watches import creation_failures, pod_examination, pod_watches
@@ -156,7 +156,7 @@ def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 _PAUSES: Final[tuple[tuple[Any, dict[str, Any]], ...]] = (
     (limits, {"JOURNAL_INTERVAL_S": 0.1, "ACCOUNT_INTERVAL_S": 0.1}),
     (cluster_records, {"PAUSE_S": 0.1}),
-    (reconciler, {"UPDATE_INTERVAL_S": 0.1}),
+    (run, {"UPDATE_INTERVAL_S": 0.1}),
     (resync, {"RESYNC_S": 0.5}),
     (pod_watches, {"NOTIFY_S": 0.1}),
     (pod_examination, {"EXAMINED_S": (0.1, 1.0), "PULLS_S": 0.1}),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from mldiagnostics_operator.control_plane.memory.run_memory import Change
 from mldiagnostics_operator.runs.keys import ReportKey, WorkloadKey
 from mldiagnostics_operator.runs.run import Run
 
@@ -82,11 +84,15 @@ class RunEventHandlers:
         if run is not None:
             self._queue.add(run.key)
 
-    def on_report(self, key: RunKey) -> None:
-        """Note that a process has reported."""
+    def on_report(self, key: RunKey, change: Change) -> None:
+        """Note that a process has reported: few reports have news for people."""
         run = self._runs.of_report(key)
-        if run is not None:
+        if run is None:
+            return
+        if change is Change.PHASE:
             self._queue.add(run.key)
+        else:
+            self._queue.add_after(run.key, max(0.0, run.due_s - asyncio.get_running_loop().time()))
 
     def on_session(self, key: RunKey) -> None:
         """Note that a capture of a run has a session; the run may have ended."""

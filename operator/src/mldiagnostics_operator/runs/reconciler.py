@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-WORKERS: Final = 4
-UPDATE_INTERVAL_S: Final = 10.0
-"""Changes that nobody waits for are written at most this often."""
+WORKERS: Final = 8
 RETRY_S: Final = 1.0
 """Pause after a failure; a watch delivers a newer version of the object meanwhile."""
 
@@ -137,7 +135,7 @@ class RunReconciler:
 
     def _is_postponed(self, run: Run, status: MLRunStatus) -> bool:
         """Return whether the status is written later, and add the key for then."""
-        delay_s = run.written_s + UPDATE_INTERVAL_S - asyncio.get_running_loop().time()
+        delay_s = run.due_s - asyncio.get_running_loop().time()
         if is_urgent(run.status, status):
             delay_s = -inf  # before all that is not
         if delay_s <= 0 and (run.status.phase is not status.phase or not self.queue.has_news(run.key.namespace)):

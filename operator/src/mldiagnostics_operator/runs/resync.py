@@ -93,7 +93,7 @@ class RunResync:
             each.is_current = False
             if each.observed is not None and not each.finished:
                 self._watches.pods.search(each.pods_key, controller_attempt(each.status), each.observed)
-            self._queue.add(each.key)
+            self._queue.add_after(each.key, 0.0)  # behind the news
 
     def _forget_ended(self) -> None:
         for run in self._ended.take_expired(now_s=asyncio.get_running_loop().time()):

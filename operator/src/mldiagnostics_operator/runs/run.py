@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics_api.lifecycle import lifecycle
 from mldiagnostics_api.names import FINISHED_RUN_PHASES, RUN_ANNOTATION, RUN_GROUP_LABEL, RUN_LABEL
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
     from mldiagnostics_operator.runs.watches.observed_workload import ObservedWorkload
     from mldiagnostics_operator.runs.watches.run_pods import LabelKey
+
+
+UPDATE_INTERVAL_S: Final = 10.0
+"""Changes that nobody waits for are written at most this often."""
 
 
 @dataclass(slots=True)
@@ -55,6 +59,11 @@ class Run:
     """Profiles that are in its storage."""
     written_s: float = float("-inf")
     """Time of the event loop of the last write."""
+
+    @property
+    def due_s(self) -> float:
+        """Time of the event loop from which changes that nobody waits for are written."""
+        return self.written_s + UPDATE_INTERVAL_S
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> Run:

@@ -18,7 +18,7 @@ from mldiagnostics_operator.control_plane.identity.sender import Sender
 from mldiagnostics_operator.control_plane.memory import run_memory, table
 from mldiagnostics_operator.control_plane.memory.budget import FairBudget, ReportBudget
 from mldiagnostics_operator.control_plane.memory.journal_page import JournalContent
-from mldiagnostics_operator.control_plane.memory.run_memory import WrittenFile
+from mldiagnostics_operator.control_plane.memory.run_memory import Change, WrittenFile
 from mldiagnostics_operator.control_plane.memory.table import NotTheReporter, ReportTable, TableFull
 from mldiagnostics_operator.control_plane.slices import finished
 from support.cluster.reports import apply, body_of, persist
@@ -348,11 +348,29 @@ def test_events_that_are_not_packed_are_rejected() -> None:
 
 
 def test_subscribers_are_called_with_each_change() -> None:
-    reported, seen = ReportTable(), list[RunKey]()
-    reported.subscribe(seen.append)
+    reported, seen = ReportTable(), list[tuple[RunKey, Change]]()
+    reported.subscribe(lambda key, change: seen.append((key, change)))
     for each in (leads(0, 1), leads(0, 1), leads(0, 2)):
         apply(reported, KEY, each, POD, 1.0)
-    assert seen == [KEY, KEY]
+    assert seen == [(KEY, Change.PHASE), (KEY, Change.FACTS)]
+
+
+def test_people_wait_for_new_processes_first_steps_phases_and_attempts() -> None:
+    reported, seen = ReportTable(), list[Change]()
+    reported.subscribe(lambda _, change: seen.append(change))
+    document: dict[str, Any] = {"v": 1, "incarnation": "00000000", "sent": 1.0, "rank": 0, "attempt": 0}
+    step = {"step": 1, "changed": 1.0}
+    histories: list[tuple[dict[str, Any], Change]] = [
+        ({}, Change.PHASE),
+        ({}, Change.FACTS),
+        ({"progress": step}, Change.PHASE),
+        ({"progress": step | {"step": 2}}, Change.FACTS),
+        ({"progress": step, "attempt": 1}, Change.PHASE),
+        ({"progress": step, "attempt": 1, "phase": "Failed"}, Change.PHASE),
+    ]
+    for sequence, (facts_of_report, _) in enumerate(histories, start=1):
+        apply(reported, KEY, body_of(document | {"sequence": sequence} | facts_of_report), POD, 1.0)
+    assert seen == [change for _, change in histories]
 
 
 def test_the_peers_reports_fill_what_our_sdk_does_not() -> None:

@@ -71,6 +71,7 @@ class ProcessMemory:
         "persisted_sequence",
         "sequence",
         "sessions",
+        "turned",
         "whole",
         "world_size",
     )
@@ -83,6 +84,8 @@ class ProcessMemory:
         self.persisted_sequence = 0
         self.is_lean = False
         """Whether the newest report was kept without its profiles and metrics."""
+        self.turned = False
+        """Whether the newest report is the first one, has the first step, or another phase or attempt."""
         self.world_size: int | None = None
         self.host = _NOBODY
         self.leader: LeaderFacts | None = None
@@ -123,10 +126,11 @@ class ProcessMemory:
             if received > self.host.received:  # the process lives
                 self.host = replace(self.host, received=received, interval_s=interval_s)
             return False
-        before = self.size
+        before, last = self.size, self.host
         self.sequence = report.sequence
         self.world_size = report.world_size
         self.host = _host(report, sender, received, interval_s)
+        self.turned = last is _NOBODY or _stage(last) != _stage(self.host)
         self._apply_leader(report, dict(report.metrics))
         sessions = [
             ReportedSession(each.id, each.directory, each.start, each.stop, each.state) for each in report.sessions
@@ -196,6 +200,10 @@ def _known(saved: Mapping[str, Any]) -> dict[str, Any]:
 
 def _text_bytes(*texts: str) -> int:
     return sum(map(len, texts))
+
+
+def _stage(host: ReportedHost) -> tuple[str, int, bool]:
+    return host.phase, host.attempt, host.step is None
 
 
 def _host(report: Report, sender: Sender, received: float, interval_s: int) -> ReportedHost:

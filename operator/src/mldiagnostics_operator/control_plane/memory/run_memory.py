@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from enum import Enum, auto
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -38,6 +39,15 @@ T = TypeVar("T")
 MAX_ALIASES: Final = 16
 LEFT_OUT_S: Final = 60.0
 """A part that was not kept is named in the status for so long."""
+
+
+class Change(Enum):
+    """Kind of change that a report makes to its run."""
+
+    NONE = auto()
+    FACTS = auto()
+    PHASE = auto()
+    """People wait for it: a process is new, has made its first step, or has another phase or attempt."""
 
 
 class Extras(NamedTuple):
@@ -124,8 +134,8 @@ class RunMemory:
 
     def apply(
         self, report: Report, sender: Sender, received: float, extras: Extras, *, room: int, interval_s: int
-    ) -> bool:
-        """Apply a report; return whether something changed that the journal needs.
+    ) -> Change:
+        """Apply a report.
 
         Args:
             report: The report.
@@ -134,6 +144,9 @@ class RunMemory:
             extras: Its events and configurations.
             room: Bytes by which the run may grow, beyond a new process.
             interval_s: When the next report of the process is requested.
+
+        Returns:
+            A change that the journal needs, if there is one.
         """
         process = self._processes.get(report.incarnation)
         if process is None:
@@ -160,9 +173,10 @@ class RunMemory:
             self._note_missing(missing, received)
             if not missing:
                 process.whole = report.sequence
-        if changed:
-            self._touch()
-        return changed
+        if not changed:
+            return Change.NONE
+        self._touch()
+        return Change.PHASE if is_new and process.turned else Change.FACTS
 
     def _note_sent(self, report: Report, first_received: float, events: PackedEvents | None) -> None:
         """Note when the leader sent a report whose events are all in memory."""

@@ -19,7 +19,7 @@ from mldiagnostics_operator.control_plane.limits import (
 )
 from mldiagnostics_operator.control_plane.memory.budget import ReportBudget
 from mldiagnostics_operator.control_plane.memory.intervals import ReportRate, interval_s
-from mldiagnostics_operator.control_plane.memory.run_memory import Extras, RunMemory, batched
+from mldiagnostics_operator.control_plane.memory.run_memory import Change, Extras, RunMemory, batched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mldiagnostics_operator.control_plane.memory.journal_page import JournalContent, JournalPage
     from mldiagnostics_operator.control_plane.memory.run_memory import WrittenFile
 
-    Changed = Callable[[RunKey], None]
+    Changed = Callable[[RunKey, Change], None]
 
 NO_EXTRAS = Extras()
 
@@ -53,7 +53,7 @@ class ReportTable:
     than the newest one of its process, changes no fact.
 
     Example:
-        table.subscribe(changed.add)
+        table.subscribe(lambda key, change: print(key, change))
         table.apply(key, report, sender, received=time.time())
         run = table.view(key)
     """
@@ -107,7 +107,7 @@ class ReportTable:
         if run is None:
             run = self._put(key, RunMemory(key, sender.owner, received))
         with self._charged(key, run):
-            changed = run.apply(
+            change = run.apply(
                 report,
                 sender,
                 received,
@@ -115,8 +115,7 @@ class ReportTable:
                 room=self.budget.state.room(key),
                 interval_s=interval_s(self._reporting, key.namespace, self.rate),
             )
-        if changed:
-            self._note(key)
+        self._note(key, change)
 
     def apply_peer(
         self, key: RunKey, *, alias: str, name: str, phase: Phase | None, storage: str, received: float
@@ -135,7 +134,7 @@ class ReportTable:
                 raise TableFull(f"run {key.run_id}: namespace {key.namespace} has used its share of the memory")
             run = self._put(key, RunMemory(key, "", received))
         if run.apply_peer(alias=alias, name=name, phase=phase, storage=storage, received=received):
-            self._note(key)
+            self._note(key, Change.PHASE)
 
     def answer(self, key: RunKey, incarnation: str) -> Answer:
         """Return what is persisted of a process, and when it reports again."""
@@ -194,7 +193,7 @@ class ReportTable:
         return run.owner if run else None
 
     def subscribe(self, changed: Changed) -> None:
-        """Call a function with the key of each run that changes; it returns at once.
+        """Call a function with each run that changes, and its change; it returns at once.
 
         A run of 2000 hosts changes 200 times a second: coalesce the calls.
         """
@@ -283,7 +282,7 @@ class ReportTable:
         run = self._restored(key, content)
         with self._charged(key, run):
             run.restore_facts(content)
-        self._notify(key)
+        self._notify(key, Change.PHASE)
 
     def _restored(self, key: RunKey, content: JournalContent) -> RunMemory:
         return self._runs.get(key) or self._put(key, RunMemory(key, content.owner, content.first_received))
@@ -292,7 +291,7 @@ class ReportTable:
         """Set the account of a run."""
         run = self._runs.get(key)
         if run is not None and run.set_goodput(goodput):
-            self._notify(key)
+            self._notify(key, Change.FACTS)
 
     def _put(self, key: RunKey, run: RunMemory) -> RunMemory:
         self._runs[key] = run
@@ -308,9 +307,10 @@ class ReportTable:
         self.budget.events.add(key, run.open_bytes - lines)
         self._processes += run.process_count - processes
 
-    def _note(self, key: RunKey) -> None:
-        self._mark(key)
-        self._notify(key)
+    def _note(self, key: RunKey, change: Change) -> None:
+        if change is not Change.NONE:
+            self._mark(key)
+            self._notify(key, change)
 
     def _mark(self, key: RunKey) -> None:
         self._changed.setdefault(key.namespace, {})[key] = None
@@ -321,6 +321,6 @@ class ReportTable:
         if not keys:
             self._changed.pop(key.namespace, None)
 
-    def _notify(self, key: RunKey) -> None:
+    def _notify(self, key: RunKey, change: Change) -> None:
         for changed in self._subscribers:
-            changed(key)
+            changed(key, change)
