@@ -194,14 +194,14 @@ async def _figures(cluster: ApiClient, fleet: Fleet, pid: int) -> list[tuple[str
         print(f"... all {FLEET} runs report", flush=True)
         fleet.latencies_ms.clear()
         refused_at_start, fleet.refused = fleet.refused, 0
-        begin, cpu_s = time.perf_counter(), cpu_seconds(pid)
+        begin, cpu_s, ending = time.perf_counter(), cpu_seconds(pid), list[asyncio.Task[None]]()
         for number in range(int(MEASURED_S * ENDS_PER_S)):
             await asyncio.sleep(max(0.0, begin + number / ENDS_PER_S - time.perf_counter()))
-            group.create_task(fleet.end(fleet.members[number * 7 % FLEET]))
+            ending.append(group.create_task(fleet.end(fleet.members[number * 7 % FLEET])))
         end, reports = time.perf_counter(), len(fleet.latencies_ms)
         cores = (cpu_seconds(pid) - cpu_s) / (end - begin)
         await asyncio.sleep(10.0)
-        for task in (following, *reporting):
+        for task in (following, *reporting, *ending):
             task.cancel()
     for member in fleet.members:
         for connection in member.connections:

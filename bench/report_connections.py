@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 BUSY_PAUSE_S = 1.0
-"""Pause after a connection that was closed before its handshake."""
+"""Pause after a connection that was closed before its handshake, and after a report without an answer."""
+TIMEOUT_S = 10.0
+"""Of a report with its connection, as in the SDK."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class ReportConnection:
     async def open(self) -> None:
         """Connect; try again while the server is busy."""
         while True:
-            with suppress(ConnectionError, TimeoutError):
+            with suppress(ConnectionError):
                 self._reader, self._writer = await asyncio.open_connection(
                     "127.0.0.1", self._server.port, ssl=self._server.tls, local_addr=(self._address, 0)
                 )
@@ -53,10 +55,13 @@ class ReportConnection:
         )
         while True:
             try:
-                return await self._exchange(head.encode() + body)
+                async with asyncio.timeout(TIMEOUT_S):
+                    return await self._exchange(head.encode() + body)
             except (ConnectionError, asyncio.IncompleteReadError):  # closed since the last report
                 self.close()
-                await self.open()
+            except TimeoutError:
+                self.close()
+                await asyncio.sleep(BUSY_PAUSE_S)
 
     async def _exchange(self, request: bytes) -> tuple[int, dict[str, Any]]:
         """Send a request; return the status and the answer."""
