@@ -151,6 +151,10 @@ fuzz: setup ## The properties, with ten times the examples (about half an hour)
 fuzz-reports: setup ## 100 000 hostile reports at a control plane with the chart's memory limit (BODIES=; about 40 min)
 	@TESTS_MLDIAG_FUZZ_BODIES=$(or $(BODIES),100000) $(PY) -m pytest -q -s --timeout=86400 tests/operator/control_plane/http/test_server_hostile_reports.py
 
+docs: setup ## The site of the documentation into .tools/site/site, strictly: a broken link fails
+	@rm -rf .tools/site && $(PY) docs/generate/site.py .tools/site/docs && cp mkdocs.yml .tools/site/
+	@python=$$(PYTHONPATH=e2e:tests $(PY) -m support.programs.environments site) && cd .tools/site && "$$python" -m zensical build --strict
+
 manifests: setup ## Write the generated files: CRDs, chart copies and READMEs, kustomize, references
 	@$(PY) -m mldiagnostics_api manifests
 	@$(RELEASE) manifests

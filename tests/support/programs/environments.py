@@ -23,6 +23,7 @@ REQUIREMENTS = {
     "peer-goodput": ("ml-goodput-measurement==0.2.3",),
     "orbax": ("orbax-checkpoint==0.12.8", "jax==0.10.2"),
     "peer-sdk": ("google-cloud-mldiagnostics==1.0.10",),
+    "site": ("zensical==0.0.73",),
     "tensorflow": ("tensorflow-cpu==2.21.0",),
     # The index has no build for CPUs only: this is 3.5 GB to load and 7 GB on the disk. torch_xla wants this torch.
     "torch": ("torch==2.9.0", "torch_xla==2.9.0", "numpy==2.4.6", "grpcio==1.85.1"),
