@@ -24,10 +24,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
+from data import text
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from mldiagnostics import MLRun, machinelearning_run, metrics, monitoring, xprof
 from mldiagnostics.integrations.orbax import MLDiagnosticsLogger
-from model import SIZES, Size, Tree, init, loss, step
+from model import Tree, init, loss, step
+from sizes import SIZES, Size
 
 JOB = "gpt"
 SAVE_EVERY, EVALUATE_EVERY = 50, 100
@@ -35,26 +37,6 @@ PROFILED = (20, 25)
 """First step of the profile, and the one after its last."""
 stop_signals: list[int] = []
 """Numbers of the signals that ended the training; a preemption sends SIGTERM."""
-
-
-def text(size: Size, number: int, host: int, hosts: int) -> np.ndarray:
-    """Return the batch of a host for a step: sums such as `12+7=19;`, as bytes.
-
-    Any step can be read at any time, so a restart continues where it stopped.
-
-    Args:
-        size: Size of the model.
-        number: Number of the step; below 0 for a batch of the evaluation.
-        host: Index of the host.
-        hosts: Number of hosts.
-
-    Returns:
-        Tokens, shape (batch, context + 1).
-    """
-    random = np.random.default_rng((abs(number), int(number < 0), host, hosts))
-    terms = random.integers(0, 100, (size.batch_per_host, size.context, 2))
-    lines = ("".join(f"{one}+{other}={one + other};" for one, other in each) for each in terms.tolist())
-    return np.stack([np.frombuffer(line[: size.context + 1].encode(), np.uint8) for line in lines]).astype(np.int32)
 
 
 def join_job() -> None:

@@ -11,7 +11,7 @@ import pytest
 from support.programs.documents import Shell, blocks, differing
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = sorted([*DOCS.glob("tutorials/*.md"), *DOCS.glob("moving-in/*.md")])
+PAGES = sorted(page for part in ("how-to", "moving-in", "tutorials") for page in (DOCS / part).glob("*.md"))
 
 
 @pytest.mark.peers

@@ -8,7 +8,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from support.programs.examples import ROOT, python, run_example
+from support.programs.examples import ROOT, Example, python, run_example
 from support.suite.isolation import of_programs
 
 if TYPE_CHECKING:
@@ -46,3 +46,25 @@ def test_the_gpt_learns_and_goes_on_after_a_preemption(tmp_path: Path) -> None:
     account = example.account()
     assert (account.max_step, account.disruptions) == (119, 1)
     assert account.productive > 0
+
+
+@pytest.mark.peers
+def test_the_gpt_of_torch_trains_on_two_processes_as_one_run(tmp_path: Path) -> None:
+    variables = {"STEPS": "40", "OMP_NUM_THREADS": "1"}
+    environment = {**of_programs(), "PYTHONPATH": str(ROOT / "sdk/src"), **variables}
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = [python("torch"), *launcher, str(ROOT / "examples/gpt/train_torch.py")]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=280, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    example = Example(tmp_path, done.stdout, done.stderr)
+    assert "trained steps 0 to 39\n" in example.out
+    row = example.row
+    assert (row.phase, row.step) == ("Completed", 39)
+    losses = sorted((step or 0, float(str(value))) for step, value in example.series("learning/loss"))
+    assert [step for step, _ in losses] == [step for step in range(40) for _ in range(2)]
+    assert losses[-1][1] < losses[0][1] - 1
+    assert len([*tmp_path.glob("mldiagnostics/*/plugins/profile/a0-s20/*.xplane.pb")]) == 2
+    account = example.account()
+    assert (account.max_step, account.disruptions) == (39, 0)
