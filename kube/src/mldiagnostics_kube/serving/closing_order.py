@@ -81,6 +81,10 @@ class ClosingOrder:
         if not of_address.size:
             del self._of_address[connection.address]
 
+    def count(self, stage: Stage) -> int:
+        """Return how many connections are in a stage."""
+        return len(self._all.members.get(stage, ()))
+
     def in_stage(self, stage: Stage) -> Iterator[Connection]:
         """Return the connections of a stage, the oldest first."""
         return iter(self._all.members.get(stage, ()))

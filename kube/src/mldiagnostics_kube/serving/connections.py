@@ -45,6 +45,8 @@ ACCEPTED_AT_ONCE: Final = 16
 A turn takes 10 ms and more under load. With one in each, the backlog takes longer than clients wait, so that each
 connection is given up by its client before it is accepted.
 """
+BUSY_SHARE: Final = 1 / 8
+"""With more connections than this part of the limit in the middle of a request, one is accepted in each turn."""
 BACKLOG_BYTES: Final = BACKLOG * _RECEIVE_BUFFER_BYTES
 """Most memory of the kernel for them."""
 
@@ -115,6 +117,8 @@ class ConnectionServer(web.Server):
                 accepted, (address, *_) = await loop.sock_accept(listener)
                 await self._admit(accepted, address, tls)
                 for _ in range(ACCEPTED_AT_ONCE - 1):
+                    if self._is_busy():
+                        break
                     accepted, (address, *_) = listener.accept()
                     accepted.setblocking(False)  # noqa: FBT003 - the socket's own signature
                     await self._admit(accepted, address, tls)
@@ -140,13 +144,21 @@ class ConnectionServer(web.Server):
             if connection.transport is None:
                 connection.abort()
 
+    def _is_busy(self) -> bool:
+        """Whether many connections have a request: others wait in the kernel."""
+        return len(self._open) - self._order.count(Stage.IDLE) >= BUSY_SHARE * self._limit
+
     async def _admit(self, accepted: socket.socket, address: str, tls: ssl.SSLContext | None) -> None:
         """Start a connection once there is room, or close it."""
         if self._rates is not None and self._rates.take(address, monotonic()):
             self._closed("TooFast")
             accepted.close()
             return
-        await self._wait_for_room()
+        try:
+            await self._wait_for_room()
+        except asyncio.CancelledError:
+            accepted.close()
+            raise
         if self._has_room():
             self._start(accepted, address, tls, asyncio.get_running_loop())
         else:
