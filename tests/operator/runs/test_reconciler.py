@@ -142,6 +142,19 @@ async def test_the_end_of_a_run_comes_before_the_steps_of_others(idle: World) ->
     assert {key.title for key in keys} == {ObjectKey(idle.ml.name, name).title for name in names}
 
 
+async def test_a_run_of_the_peers_client_waits_for_its_workload(idle: World) -> None:
+    run, now_s = RunKey(idle.ml.name, "id-trainer"), utc_now().timestamp()
+    creation = idle.controller.reconciler._creation
+    creation.note_listed()
+    idle.controller.reports.apply_peer(run, alias="uuid", name="theirs", phase="Active", storage="", received=now_s)
+    assert creation.unrecorded(run) is None
+    later = RunKey(idle.ml.name, "id-other")
+    idle.controller.reports.apply(
+        later, read_report({"v": 1, "incarnation": "00000001", "sequence": 1, "sent": now_s}), Sender("x", "y"), now_s
+    )
+    assert creation.unrecorded(later) is not None
+
+
 async def test_a_status_that_another_process_changed_is_decided_again(idle: World) -> None:
     await make(idle, "trainer")
     path = path_to(*RUNS.gvr, namespace=idle.ml.name, name="trainer")

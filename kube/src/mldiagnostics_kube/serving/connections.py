@@ -145,7 +145,7 @@ class ConnectionServer(web.Server):
                 connection.abort()
 
     def _is_busy(self) -> bool:
-        """Whether many connections have a request: others wait in the kernel."""
+        """Return whether many connections have a request; others wait in the kernel."""
         return len(self._open) - self._order.count(Stage.IDLE) >= BUSY_SHARE * self._limit
 
     async def _admit(self, accepted: socket.socket, address: str, tls: ssl.SSLContext | None) -> None:
