@@ -106,9 +106,8 @@ class RunCreation:
         if reported is None or self._runs.of_report(key) or self._runs.has_end_of(key) or not self._accepting:
             return None
         now_s = self._services.clock().timestamp()
-        in_cluster = any(host.pod for host in reported.hosts) or bool(
-            reported.aliases
-        )  # the peer's client has no hosts
+        # The peer's client names no host, but reports from pods alone.
+        in_cluster = bool(reported.aliases) or any(host.pod for host in reported.hosts)
         known_since_s = max(reported.first_received, self._listed_s)  # a new leader has reports before workloads
         may_have_workload = in_cluster and now_s - known_since_s < REPORT_GRACE_S
         is_over = now_s - reported.last_received > reported.silent_s  # it ended or was lost, and its object says so
