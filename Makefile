@@ -50,7 +50,7 @@ page_module = $(lastword $(subst =, ,$(1)))
 # The parts of the gate that run no tests; they run side by side.
 STATIC := lint types prose layers generated
 
-.PHONY: help setup demo test quick flakes unit contract cluster apiserver root e2e oldest coverage check static lint types prose layers generated charts agreement slowdown bench chaos fuzz fuzz-reports manifests release images package wheels notes publish announce lock fmt clean
+.PHONY: help setup demo test quick flakes unit contract cluster apiserver root e2e oldest coverage check static lint types prose layers generated charts agreement slowdown bench chaos fuzz fuzz-reports docs pictures manifests release images package wheels notes publish announce lock fmt clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}' Makefile
@@ -154,6 +154,9 @@ fuzz-reports: setup ## 100 000 hostile reports at a control plane with the chart
 docs: setup ## The site of the documentation into .tools/site/site, strictly: a broken link fails
 	@rm -rf .tools/site && $(PY) docs/generate/site.py .tools/site/docs && cp mkdocs.yml .tools/site/
 	@python=$$(PYTHONPATH=e2e:tests $(PY) -m support.programs.environments site) && cd .tools/site && "$$python" -m zensical build --strict
+
+pictures: setup ## The pictures of the documentation, from a real run (half a minute)
+	@PYTHONPATH=e2e:tests $(PY) docs/generate/pictures.py
 
 manifests: setup ## Write the generated files: CRDs, chart copies and READMEs, kustomize, references
 	@$(PY) -m mldiagnostics_api manifests

@@ -18,6 +18,7 @@ BENCHES = {
     "control-plane": "control_plane",
     "diagnosis": "diagnosis_speed",
     "diagnosis-accuracy": "diagnosis_accuracy",
+    "everything": "sdk_everything",
     "fleet": "fleet_reports",
     "goodput": "goodput_accounts",
     "hot-path": "sdk_hot_path",

@@ -59,6 +59,8 @@ class Member:
     ending: float = 0.0
     """When its end was reported first."""
     written: list[float] = field(default_factory=list)
+    answered_after_s: float = 0.0
+    """From its end to the last answer to its reports."""
     ended_after_s: float = 0.0
 
     def report(self, host: int) -> Object:
@@ -115,10 +117,9 @@ class Fleet:
     async def end(self, member: Member) -> None:
         """Report the end of a run from all of its hosts, as SDKs do at once."""
         member.ending = time.perf_counter()
-        for connection in member.connections:
-            connection.close()
         for host in range(HOSTS):
             await self.post(member, host)
+        member.answered_after_s = time.perf_counter() - member.ending
 
     async def follow(self, cluster: ApiClient) -> None:
         """Note every status that is written, until cancelled."""
@@ -208,6 +209,7 @@ async def _figures(cluster: ApiClient, fleet: Fleet, pid: int) -> list[tuple[str
             connection.close()
     ages_s = sorted(age for member in fleet.members if not member.ending for age in _ages(member.written, begin, end))
     ended = [member for member in fleet.members if member.ending]
+    answers_s = [member.answered_after_s for member in ended if member.answered_after_s]
     ends_s = [member.ended_after_s for member in ended if member.ended_after_s]
     latency = statistics.quantiles(fleet.latencies_ms, n=100)
     peak_mib = peak_rss_mib(pid)
@@ -217,6 +219,11 @@ async def _figures(cluster: ApiClient, fleet: Fleet, pid: int) -> list[tuple[str
         ("report, p50 / p99", f"{latency[49]:.0f} / {latency[98]:.0f} ms", ""),
         ("reports refused at the start / afterwards", f"{refused_at_start} / {fleet.refused}", "0 / 0"),
         ("status of an active run: age, p99 / longest", f"{_share(ages_s, 0.99):.0f} / {ages_s[-1]:.0f} s", "≤ 60 s"),
+        (
+            "end of a run → its last answer, p50 / p99",
+            f"{_share(answers_s, 0.5):.2f} / {_share(answers_s, 0.99):.2f} s",
+            "",
+        ),
         ("end of a run → its phase, p50 / p99", f"{_share(ends_s, 0.5):.2f} / {_share(ends_s, 0.99):.2f} s", "≤ 2 s"),
         ("ends without a phase", f"{len(ended) - len(ends_s)} of {len(ended)}", "0"),
         ("processor of the operator", f"{cores:.2f} cores", ""),

@@ -35,6 +35,7 @@ class ReportConnection:
         self._address = f"127.{1 + number // 62_500}.{number // 250 % 250}.{number % 250 + 1}"
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
+        self._turn = asyncio.Lock()
 
     async def open(self) -> None:
         """Connect; try again while the server is busy."""
@@ -47,16 +48,23 @@ class ReportConnection:
             await asyncio.sleep(BUSY_PAUSE_S)
 
     async def post(self, run: str, token: str, report: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        """Send a report, again if the connection is closed; return the status and the answer."""
+        """Send a report, again if the connection is closed; return the status and the answer.
+
+        A report waits for the one before it, as in the SDK.
+        """
         body = gzip.compress(json.dumps(report).encode(), 6)
         head = (
             f"POST /v1/runs/{run}/reports HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
             f"Content-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
         )
+        async with self._turn:
+            return await self._post(head.encode() + body)
+
+    async def _post(self, request: bytes) -> tuple[int, dict[str, Any]]:
         while True:
             try:
                 async with asyncio.timeout(TIMEOUT_S):
-                    return await self._exchange(head.encode() + body)
+                    return await self._exchange(request)
             except (ConnectionError, asyncio.IncompleteReadError):  # closed since the last report
                 self.close()
             except TimeoutError:

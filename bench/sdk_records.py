@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -179,9 +179,9 @@ def _lost_by_kill_s() -> float:
     return float(max(0, len(recorded) - written) * 0.005)
 
 
-def slow_down(program: str) -> dict[str, float]:
-    """Return the upper 95 % bound of the slow-down, and the added time of the slowest steps."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+def slow_down(program: str, variables: Mapping[str, str] | None = None) -> dict[str, float]:
+    """Return the slow-down, its upper 95 % bound, and the added time of the slowest steps."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **(variables or {})}
     command = [sys.executable, program]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment)
     pairs = json.loads(done.stdout.splitlines()[-1])
@@ -190,6 +190,7 @@ def slow_down(program: str) -> dict[str, float]:
     on, off = (sorted(step for pair in pairs for step in pair[side]) for side in (0, 1))
     position = int(len(on) * 0.999)
     return {
+        "median_percent": math.expm1(statistics.median(log_ratios)) * 100,
         "bound_percent": math.expm1(resampled[int(len(resampled) * 0.95)]) * 100,
         "added_ms": (on[position] - off[position]) * 1e3,
     }

@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 FILES = "repository"
 """Folder of the pages of files, in the site."""
+PICTURES = {".png", ".svg"}
 _LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -42,7 +43,10 @@ class Site:
             before = len(self._pages)
             page = self._pages[source]
             page.parent.mkdir(parents=True, exist_ok=True)
-            page.write_text(self._text(source))
+            if source.suffix in PICTURES:
+                page.write_bytes(source.read_bytes())
+            else:
+                page.write_text(self._text(source))
             waiting += [*self._pages][before:]
 
     def _text(self, source: Path) -> str:
@@ -67,6 +71,8 @@ class Site:
     def _page_of(self, target: Path) -> Path:
         if target in self._pages:
             return self._pages[target]
+        if target.suffix in PICTURES and target.is_relative_to(DOCS):
+            return self._pages.setdefault(target, self._folder / target.relative_to(DOCS))
         if target.is_dir() and target.is_relative_to(DOCS):
             return self._folder / "index.md"
         # The generator leaves out files of hidden folders.

@@ -8,28 +8,28 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from support.programs.documents import Shell, blocks, differing
+from support.programs import examples
+from support.programs.documents import Shell, environment, run_page
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = sorted(page for part in ("how-to", "moving-in", "tutorials") for page in (DOCS / part).glob("*.md"))
+PARTS = ("explanation", "how-to", "moving-in", "tutorials")
+PAGES = sorted(
+    page for part in PARTS for page in (DOCS / part).glob("*.md") if environment(page.read_text()) != "cluster"
+)
+
+
+def variables(page: Path) -> dict[str, str]:
+    """Return the variables of the commands of a page."""
+    folders = [str(Path(sys.executable).parent), os.environ["PATH"]]
+    name = environment(page.read_text())
+    if not name:
+        return {"PATH": ":".join(folders), "JAX_PLATFORMS": "cpu"}
+    python = Path(examples.python(name))
+    return {"PATH": ":".join([str(python.parent), *folders]), "PYTHONPATH": str(examples.ROOT / "sdk/src")}
 
 
 @pytest.mark.peers
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_reader_sees_the_output_that_the_page_shows(page: Path, tmp_path: Path) -> None:
-    environment = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "JAX_PLATFORMS": "cpu"}
-    with closing(Shell(tmp_path, environment)) as shell:
-        for block in blocks(page.read_text()):
-            place = f"{page.name}:{block.line}"
-            if block.reason:
-                continue
-            if block.title:
-                (tmp_path / block.title).write_text(block.text)
-                continue
-            assert block.language == "console", f"{place}: neither a file nor commands; say why it does not run"
-            for command, expected in block.commands():
-                shown, status = shell.run(command)
-                assert status == block.exit_status, f"{place}: {command}: exits with {status}: {shown}"
-                if expected:
-                    problem = differing(shown, expected)
-                    assert not problem, f"{place}: {command}: lacks {problem!r}:\n{shown}"
+    with closing(Shell(tmp_path, variables(page))) as shell:
+        run_page(page, shell, tmp_path)

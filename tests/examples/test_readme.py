@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from cluster.ports import free_port
 from mldiagnostics.runs import read_records
 from support.programs.processes import Programs
 from support.programs.xprof_reader import names_in
-
-if TYPE_CHECKING:
-    from support.programs.processes import Child
 
 pytestmark = pytest.mark.peers
 
@@ -24,11 +20,6 @@ import jax, jax.numpy as jnp
 matrix = jnp.ones((64, 64))
 train_step = jax.jit(lambda: jnp.tanh(matrix @ matrix).mean())
 """
-GO_ON = """
-print("serving", flush=True)
-while True:
-    train_step().block_until_ready()
-"""
 
 
 def block_with(text: str) -> str:
@@ -37,8 +28,7 @@ def block_with(text: str) -> str:
 
 
 def test_every_block_has_a_test() -> None:
-    known = ("start_server(9999)", "with machinelearning_run(", "mldiagnostics.capture")
-    assert sorted(BLOCKS) == sorted(map(block_with, known))
+    assert [block_with("with machinelearning_run(")] == BLOCKS
 
 
 def test_the_training_loop_records_and_profiles(tmp_path: Path) -> None:
@@ -62,27 +52,3 @@ def test_the_training_loop_records_and_profiles(tmp_path: Path) -> None:
             env={"MLDIAG_STORAGE": programs.storage},
         )
         assert (shown.code, row.run_id[:8] in shown.out or "goodput" in shown.out.lower()) == (0, True), shown.err
-
-
-def test_servers_are_captured_with_readable_output(tmp_path: Path) -> None:
-    programs, ports = Programs(tmp_path, env={"JAX_PLATFORMS": "cpu"}), [free_port(), free_port()]
-    servers = [TRAIN_STEP + block_with("start_server(9999)").replace("9999", str(port)) + GO_ON for port in ports]
-    with programs.started(servers[0]) as one, programs.started(servers[1]) as other:
-        _serving(one, other)
-        source = block_with("mldiagnostics.capture")
-        for address, port in zip(("10.0.0.7:9999", "10.0.0.8:9999"), ports, strict=True):
-            source = source.replace(address, f"127.0.0.1:{port}")
-        ended = programs.run(source)
-    assert ended.code == 0, ended.err
-    lines = ended.out.splitlines()
-    assert [line.startswith("127.0.0.1: Captured") for line in lines] == [True, True, False], ended.out
-    assert "<" not in ended.out
-    assert "State." not in ended.out
-    folder = lines[-1].partition("xprof --logdir ")[2]
-    traces = list(Path(tmp_path, folder).glob("plugins/profile/*/*.xplane.pb"))
-    assert len(traces) == 2
-
-
-def _serving(*programs: Child) -> None:
-    for program in programs:
-        program.says("serving")

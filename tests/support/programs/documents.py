@@ -5,9 +5,11 @@ A block of Markdown is one of these:
 * a file: its fence has `title="train.py"`;
 * commands: its language is `console`; a line `$ command` runs, and the lines after it are its output. Numbers, times,
   ids and bars of the output may differ, `…` stands for any text, and a line `…` for any lines;
+* a drawing: its language is `text`;
 * one that does not run: the comment `<!-- not run: reason -->` stands above it.
 
-The comment `<!-- exits with 137 -->` above commands names another exit status than 0.
+The comment `<!-- exits with 137 -->` above commands names another exit status than 0. The comment
+`<!-- environment: NAME -->` of a page names the packages of its programs, or `cluster`.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ _FENCE: Final = re.compile(
     r"^(?:<!-- (?P<note>[^>]*) -->\n)?```(?P<language>\w*)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
+_ENVIRONMENT: Final = re.compile(r"^<!-- environment: (?P<name>[\w-]+) -->$", re.MULTILINE)
 _ANY: Final = "…"
 _VARIABLE: Final = (
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ][\d:.]+Z?|\b\d\d:\d\d(:\d\d)?\b"), "<time>"),
@@ -88,6 +91,36 @@ def blocks(page: str) -> list[Block]:
         )
         for match in _FENCE.finditer(page)
     ]
+
+
+def environment(page: str) -> str:
+    """Return the name of the environment that a page needs; empty for that of the tests."""
+    match = _ENVIRONMENT.search(page)
+    return match["name"] if match else ""
+
+
+def run_page(page: Path, shell: Shell, folder: Path) -> None:
+    """Run all blocks of a page; raise AssertionError at the first difference.
+
+    Args:
+        page: The Markdown file.
+        shell: Runs its commands.
+        folder: Directory of the shell, for its files.
+    """
+    for block in blocks(page.read_text()):
+        place = f"{page.name}:{block.line}"
+        if block.reason or block.language == "text":
+            continue
+        if block.title:
+            (folder / block.title).write_text(block.text)
+            continue
+        assert block.language == "console", f"{place}: neither a file nor commands; say why it does not run"
+        for command, expected in block.commands():
+            shown, status = shell.run(command)
+            assert status == block.exit_status, f"{place}: {command}: exits with {status}: {shown}"
+            if expected:
+                problem = differing(shown, expected)
+                assert not problem, f"{place}: {command}: lacks {problem!r}:\n{shown}"
 
 
 def differing(shown: str, expected: list[str]) -> str:
