@@ -34,7 +34,7 @@ CHECKS: dict[str, Callable[[str], object]] = {
     "python": lambda text: compile(text, "block", "exec"),
     "yaml": lambda text: [*yaml.safe_load_all(text)],
 }
-LANGUAGES = {*CHECKS, "console", "text", ""}
+LANGUAGES = {*CHECKS, "console", "dockerfile", "text", ""}
 BLOCKS = [(f"{page.relative_to(ROOT)}:{block.line}", block) for page in PAGES for block in blocks(page.read_text())]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from cluster import ambient
+from support.programs.documents import blocks
 from support.programs.interpreters import python_of
 
 pytestmark = pytest.mark.peers
@@ -50,9 +52,9 @@ OF_OTHERS = {"google", "grpc", "obstore", "opentelemetry", "prometheus_client", 
 OF_OTHERS |= {"jax", "jaxlib", "orbax", "pytorch_lightning", "tensorflow", "torch", "torch_xla", "transformers"}
 
 
-def run(*command: str | Path) -> str:
+def run(*command: str | Path, folder: Path | str = "/") -> str:
     variables = ambient.environment() if command[0] == UV else None  # uv finds its cache
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=200, check=False, cwd="/")
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=200, check=False, cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -80,6 +82,32 @@ def test_the_wheel_records_and_reads_back_without_any_other_distribution(clean: 
     program.write_text(RECORD_AND_READ)
     said = run(clean, "-W", "error", program, tmp_path / "runs")
     assert said == "clean Completed 99 {'lr': 0.1} mldiagnostics\n"
+
+
+def file_of_page(title: str) -> str:
+    """Return a file that the page about images shows."""
+    [block] = [each for each in blocks((ROOT / "docs/how-to/images.md").read_text()) if each.title == title]
+    return block.text
+
+
+def test_the_check_of_an_image_passes(clean: Path, tmp_path: Path) -> None:
+    (tmp_path / "check.py").write_text(file_of_page("check.py"))
+    assert run(clean, "-W", "error", "check.py", folder=tmp_path) == "check Completed mldiagnostics\n"
+
+
+def test_the_lines_of_the_dockerfile_install_the_wheel(wheels: dict[str, Path], tmp_path: Path) -> None:
+    lines = [line.removeprefix("RUN ") for line in file_of_page("Dockerfile").splitlines() if line.startswith("RUN ")]
+    assert len(lines) == 3
+    (tmp_path / "requirements.txt").touch()
+    shutil.copy(wheels["mldiagnostics"], tmp_path)
+    script = "\n".join(["export PIP_NO_INDEX=1 PIP_DISABLE_PIP_VERSION_CHECK=1", *lines])
+    places = {"/tmp/": f"{tmp_path}/", "/opt/": f"{tmp_path}/opt/", "python -m": f"{sys.executable} -m"}
+    for place, here in places.items():
+        script = script.replace(place, here)
+    run("bash", "-euc", script, folder=tmp_path)
+    program = "import importlib.metadata; print(importlib.metadata.version('mldiagnostics'))"
+    installed = run(tmp_path / "opt/training/bin/python", "-c", program, folder=tmp_path)
+    assert f"mldiagnostics-{installed.strip()}-" in wheels["mldiagnostics"].name
 
 
 def test_every_module_is_there_and_of_this_pythons_language(clean: Path) -> None:
