@@ -1,6 +1,5 @@
 """Controllers of other projects for the end-to-end tests: CRDs, images and manifests."""
 
-import json
 import shutil
 import subprocess
 import tempfile
@@ -17,10 +16,9 @@ from cluster.admission import until_reached
 from cluster.archive import binary_image
 from cluster.command import run
 from cluster.durations import Expected
-from cluster.paths import E2E
+from cluster.modules import module_folder
 from cluster.progress import ClusterError, echo, step
 from cluster.provider import Provider
-from cluster.sources import go, go_environment
 from cluster.tools import TOOLS, tool
 
 # A controller looks for its new certificate with a growing pause: 15 s usually, 140 s once on a busy machine.
@@ -234,10 +232,7 @@ def _in_namespace(objects: list[dict[str, Any]], addon: Addon) -> list[dict[str,
 
 
 def _module_folder(addon: Addon) -> Path:
-    command = [go(), "mod", "download", "-json", addon.module]
-    folder = E2E / "tools" / (addon.pinned or addon.name)
-    downloaded = run(command, folder=folder, environment=go_environment(), logs_to_output=True)
-    return Path(json.loads(downloaded)["Dir"])
+    return module_folder(addon.module, addon.pinned or addon.name)
 
 
 def _addon(name: str) -> Addon:

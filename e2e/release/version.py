@@ -8,7 +8,10 @@ from cluster.paths import REPOSITORY
 from cluster.progress import ClusterError
 
 SOURCE = "pyproject.toml"
-FOLLOWERS = ("*/pyproject.toml", "charts/*/Chart.yaml", "README.md", "docs/install.md")
+FOLLOWERS = (
+    *("*/pyproject.toml", "charts/*/Chart.yaml", "README.md", "docs/install.md", "examples/gitops/*.yaml"),
+    *("docs/how-to/air-gapped.md", "docs/how-to/profiles-on-a-volume.md", "docs/how-to/upgrade.md"),
+)
 _SEMANTIC = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-rc\.[1-9]\d*)?")
 
 

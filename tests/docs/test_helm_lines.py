@@ -1,4 +1,4 @@
-"""Every `helm install` and `helm upgrade` of the documentation renders the charts, whose schemas are strict."""
+"""Every helm command of the documentation renders the charts, whose schemas are strict, to valid objects."""
 
 from __future__ import annotations
 
@@ -8,23 +8,31 @@ from pathlib import Path
 
 import pytest
 from cluster.tools import tool
+from release.schemas import kubeconform
+from release.version import current
 from support.programs.documents import blocks
 from support.suite.isolation import of_programs
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-LINE = re.compile(r"^ *(?:\$ )?(helm (?:install|upgrade) .*)$", re.MULTILINE)
-# `helm template` takes the flags of both, but for those about an installed release; charts of a release are those here.
+LINE = re.compile(r"^ *(?:\$ )?(helm (?:install|upgrade|template) .*)$", re.MULTILINE)
+# `helm template` takes the flags of the others but those about an installed release. Packaged charts are those here.
 SHELL = r"""
-helm() { shift; "$HELM" template --kube-version 1.34 "${@/--reuse-values/--skip-tests}"; }
+helm() {
+  shift
+  local words=()
+  for word; do [[ $word == --install || $word == --reuse-values ]] || words+=("$word"); done
+  "$HELM" template --kube-version 1.34 "${words[@]}"
+}
+kubectl() { cat; }
 BUCKET=my-runs REGISTRY=registry.example.com/ml PROJECT=my-project
 """
 
 
-def commands() -> list[tuple[str, str]]:
-    """Return each command with the name of its page."""
+def commands() -> list[tuple[Path, str]]:
+    """Return each command with its page."""
     return [
-        (str(page.relative_to(ROOT)), line.replace("dist/charts/", "charts/").replace("-0.1.0.tgz", ""))
+        (page, line.replace("dist/charts/", "charts/").replace(f"-{current()}.tgz", ""))
         for page in PAGES
         for block in blocks(page.read_text())
         for line in LINE.findall(block.text.replace("\\\n", ""))
@@ -32,15 +40,22 @@ def commands() -> list[tuple[str, str]]:
 
 
 def test_pages_have_such_lines() -> None:
-    assert {page for page, _ in commands()} >= {"README.md", "docs/install.md", "docs/buckets.md", "docs/how-to/gke.md"}
+    pages = {str(page.relative_to(ROOT)) for page, _ in commands()}
+    assert pages >= {"README.md", "docs/install.md", "docs/buckets.md", "docs/how-to/gke.md", "docs/how-to/tenants.md"}
 
 
-@pytest.mark.parametrize(("page", "command"), commands())
-def test_a_line_renders_objects(page: str, command: str) -> None:
+@pytest.mark.parametrize(("page", "command"), commands(), ids=lambda each: getattr(each, "stem", each))
+def test_a_line_renders_valid_objects(page: Path, command: str, tmp_path: Path) -> None:
+    """The files of its page are in the folder, so that a line can use them as values."""
+    (tmp_path / "charts").symlink_to(ROOT / "charts")
+    for block in blocks(page.read_text()):
+        if block.title:
+            (tmp_path / block.title).write_text(block.text)
     source = f"{SHELL}part=mldiagnostics-injection-webhook\n{command}"
     environment = {**of_programs(), "HELM": str(tool("helm"))}
     done = subprocess.run(
-        ["bash", "-euc", source], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        ["bash", "-euc", source], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, f"{page}: {command}: {done.stderr}"
-    assert "kind: Deployment" in done.stdout
+    assert "--show-only" in command or "kind: Deployment" in done.stdout
+    assert kubeconform(done.stdout, (ROOT / "crds").glob("*.yaml")) == ""

@@ -50,10 +50,18 @@ class Requests:
             self._tls.load_cert_chain(pair.name)
 
     def __call__(
-        self, method: str, path: str, body: Any = None, *, user: str | None = None, kind: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        user: str | None = None,
+        group: str | None = None,
+        kind: str = "application/json",
     ) -> Answer:
-        """Send one request; `kind` is its content type."""
+        """Send one request; `kind` is its content type, and a user may have a group."""
         headers = {"Content-Type": kind, "Accept": "application/json"} | ({"Impersonate-User": user} if user else {})
+        headers |= {"Impersonate-Group": group} if group else {}
         connection = http.client.HTTPSConnection(self._address, context=self._tls, timeout=30)
         try:
             connection.request(method, path, json.dumps(body) if body is not None else None, headers)
