@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -41,6 +42,8 @@ STARTS_PER_S: Final = 150
 MEASURED_S: Final = float(os.environ.get("SECONDS", "300"))
 ENDS_PER_S: Final = 1.0
 DEADLINE_S: Final = 120.0
+WATCH_DELAY_S: Final = 40.0
+"""The watch of this process comes late, as its event loop is busy; times are those of the API server."""
 Object = dict[str, Any]
 
 
@@ -116,10 +119,10 @@ class Fleet:
 
     async def end(self, member: Member) -> None:
         """Report the end of a run from all of its hosts, as SDKs do at once."""
-        member.ending = time.perf_counter()
+        member.ending = time.time()
         for host in range(HOSTS):
             await self.post(member, host)
-        member.answered_after_s = time.perf_counter() - member.ending
+        member.answered_after_s = time.time() - member.ending
 
     async def follow(self, cluster: ApiClient) -> None:
         """Note every status that is written, until cancelled."""
@@ -139,10 +142,10 @@ class Fleet:
         member = self.by_run.get((item.get("metadata", {}).get("namespace", ""), spec.get("runId", "")))
         if member is None or not status:
             return
-        now = time.perf_counter()
-        member.written.append(now)
+        written = _written(item)
+        member.written.append(written)
         if member.ending and not member.ended_after_s and status.get("phase") == "Completed":
-            member.ended_after_s = now - member.ending
+            member.ended_after_s = written - member.ending
 
 
 def measure() -> Section:
@@ -161,8 +164,8 @@ def measure() -> Section:
         f"bounds of the chart's default memory limit, {LIMIT // 2**20} MiB. Each host has a TLS connection of its own, "
         f"which it opens again when it was closed; each run a step a second, ten metrics, twenty configurations and "
         f"goodput events; {PROCESSES_OF_TOKEN} hosts share a token, in {NAMESPACES} namespaces. {MEASURED_S:g} s are "
-        "measured after all runs have started; one run a second ends. `python -m bench.fleet_replay RUNS ROUNDS` "
-        "replays an hour without the network.",
+        "measured after all runs have started; one run a second ends. Writes have the time of the API server, rounded "
+        "up to a second. `python -m bench.fleet_replay RUNS ROUNDS` replays an hour without the network.",
     )
 
 
@@ -195,13 +198,13 @@ async def _figures(cluster: ApiClient, fleet: Fleet, pid: int) -> list[tuple[str
         print(f"... all {FLEET} runs report", flush=True)
         fleet.latencies_ms.clear()
         refused_at_start, fleet.refused = fleet.refused, 0
-        begin, cpu_s, ending = time.perf_counter(), cpu_seconds(pid), list[asyncio.Task[None]]()
+        begin, cpu_s, ending = time.time(), cpu_seconds(pid), list[asyncio.Task[None]]()
         for number in range(int(MEASURED_S * ENDS_PER_S)):
-            await asyncio.sleep(max(0.0, begin + number / ENDS_PER_S - time.perf_counter()))
+            await asyncio.sleep(max(0.0, begin + number / ENDS_PER_S - time.time()))
             ending.append(group.create_task(fleet.end(fleet.members[number * 7 % FLEET])))
-        end, reports = time.perf_counter(), len(fleet.latencies_ms)
+        end, reports = time.time(), len(fleet.latencies_ms)
         cores = (cpu_seconds(pid) - cpu_s) / (end - begin)
-        await asyncio.sleep(10.0)
+        await asyncio.sleep(WATCH_DELAY_S)
         for task in (following, *reporting, *ending):
             task.cancel()
     for member in fleet.members:
@@ -231,9 +234,16 @@ async def _figures(cluster: ApiClient, fleet: Fleet, pid: int) -> list[tuple[str
     ]
 
 
+def _written(item: Object) -> float:
+    """Return the end of the second in which a status was written last, by the clock of the API server."""
+    entries = item["metadata"].get("managedFields") or []
+    times = [entry["time"] for entry in entries if entry.get("subresource") == "status"]
+    return max((datetime.fromisoformat(each).timestamp() + 1 for each in times), default=0.0)
+
+
 def _ages(written: Iterable[float], begin: float, end: float) -> list[float]:
     """Return the times between two writes, and to the ends of the measurement."""
-    moments = [begin, *(each for each in written if begin < each < end), end]
+    moments = [begin, *sorted({each for each in written if begin < each < end}), end]
     return [after - before for before, after in pairwise(moments)]
 
 
