@@ -126,4 +126,6 @@ def _since(text: str) -> float:
         try:
             return moment(text) / 1e6
         except ConfigurationError:
-            raise ConfigurationError(f"{text!r}: not a time; give 2h, 7d or 2026-11-21T10:00:00Z") from None
+            raise ConfigurationError(
+                f"{text!r}: not a time; pass a value such as 2h, 7d or 2026-11-21T10:00:00Z"
+            ) from None

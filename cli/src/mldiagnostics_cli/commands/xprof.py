@@ -156,7 +156,7 @@ def _create(
         return
     if on == GCE:
         if zone is None:
-            raise click.UsageError("--zone: is not given; give one such as us-east5-a", click.get_current_context())
+            raise click.UsageError("--zone: is not given; pass a zone such as us-east5-a", click.get_current_context())
         from mldiagnostics_cli.xprof.gce import MACHINE_TYPE, MachineSpec
         from mldiagnostics_cli.xprof.hosting import create_on_machine
 
@@ -171,7 +171,7 @@ def _create(
         return
     if image is None:
         raise click.UsageError(
-            "--image: is not given; give an image with the commands xprof and python3", click.get_current_context()
+            "--image: is not given; pass an image with the commands xprof and python3", click.get_current_context()
         )
     from mldiagnostics_cli.xprof.instances import trimmed
     from mldiagnostics_cli.xprof.manifests import XprofSpec, resources_of

@@ -76,7 +76,7 @@ def create(
         return
     if image is None:
         raise click.UsageError(
-            "--image: is not given; give an image with the commands xprof and python3", click.get_current_context()
+            "--image: is not given; pass an image with the commands xprof and python3", click.get_current_context()
         )
     create_on_gke(log_directory, vm_name, _format(is_abbreviated), image=image, machine_type=machine_type)
 
@@ -186,6 +186,6 @@ def delete(*, zone: str, directories: tuple[str, ...], names: tuple[str, ...], g
 
     if not names and not directories:
         raise click.UsageError(
-            "--vm-name or --log-directory: none is given; give one of them", click.get_current_context()
+            "--vm-name or --log-directory: neither is given; pass one of them", click.get_current_context()
         )
     delete_servers([*names, *directories], zone=zone, is_gke=gke, yes=quiet)

@@ -63,7 +63,7 @@ def make_report(
         late_s = (created - whole.start) / 1e6
         raise ConfigurationError(
             f"created={created / 1e6}: {late_s} s after the start of {name or 'the job'} at {whole.start / 1e6}; "
-            "give an earlier time"
+            "pass an earlier time"
         )
     losses = figures.reliability_of(view, now, cluster, created=created, devices=devices)
     disruptions, attempts = losses.disruptions, view.attempts(now)
