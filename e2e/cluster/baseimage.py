@@ -43,7 +43,7 @@ def base_of(dockerfile: str, *, with_docker: bool) -> str:
         return ""
     if reason := obstacle():
         raise ClusterError(
-            f"{named[1]}: the Docker engine cannot pull it ({failure}); give the engine a network or proxy, "
+            f"{named[1]}: the Docker engine cannot pull it ({failure}); set a network or a proxy for the engine, "
             f"or set BASE to an image that it has; another base cannot be made here: {reason}"
         )
     return OWN_BASE

@@ -72,7 +72,7 @@ def test_a_page_is_one_file(mldiag: CommandLine, ids: list[str], tmp_path: Path)
 
 
 def test_errors_name_the_input_and_the_remedy(mldiag: CommandLine, ids: list[str]) -> None:
-    assert "no run is given; give RUN" in mldiag.failure("goodput", code=64)
+    assert "no run is given; pass RUN" in mldiag.failure("goodput", code=64)
     assert "'soon': not a length of time" in mldiag.failure("goodput", ids[0], "--window", "soon", code=64)
     assert "does not end after its start" in mldiag.failure("goodput", ids[0], "--exclude-interval", "9", "8", code=64)
     assert "no run in" in mldiag.failure("goodput", "nope")
@@ -120,7 +120,7 @@ def test_options_reach_the_report(capsys: pytest.CaptureFixture[str], log: Path,
     assert report.steps.ideal_s == 1.5
     with pytest.raises(ConfigurationError, match=r"--exclude .*missing.json: cannot be read"):
         shown(capsys, str(log), "--exclude", str(tmp_path / "missing.json"))
-    with pytest.raises(ConfigurationError, match="give an earlier time"):
+    with pytest.raises(ConfigurationError, match="pass an earlier time"):
         shown(capsys, str(log), "--created", str(begin + 1))
 
 

@@ -87,7 +87,10 @@ def test_mldiag_shows_its_version_and_completes_commands(mldiag: CommandLine) ->
     ("arguments", "message"),
     [
         (("runs", "get", "--foo"), "No such option '--foo'; see 'mldiag runs get --help'"),
-        (("runs", "list", "--since", "soon"), "'soon': not a time; give 2h, 7d or 2026-11-21T10:00:00Z"),
+        (
+            ("runs", "list", "--since", "soon"),
+            "'soon': not a time; pass a value such as 2h, 7d or 2026-11-21T10:00:00Z",
+        ),
         (("rusn",), "No such command 'rusn'. Did you mean 'runs'?"),
         (("runs", "get"), "Missing argument 'RUN'; see 'mldiag runs get --help'"),
     ],

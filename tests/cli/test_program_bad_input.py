@@ -136,11 +136,11 @@ def kubeconfig(server: str, context: str) -> str:
         (("capture", "--gce-vm", "host", "--zone", "z"), "gcloud: not installed here; install the Google Cloud CLI", 1),
         (("xprofiler", "capture", *CAPTURE), "gcloud: not installed here; install the Google Cloud CLI", 1),
         (("capture", "--slurm-job", "7"), "--slurm-job: squeue is not installed here; run this where Slurm is", 1),
-        (("capture", "--gce-vm", "host"), "--gce-vm or --tpu-vm: give one of them, with --zone", 64),
+        (("capture", "--gce-vm", "host"), "--gce-vm or --tpu-vm: pass only one of them, with --zone", 64),
         (("capture", "jobset/a", "host:1"), "addresses and targets of a cluster cannot be mixed; run two captures", 1),
         (
             ("capture", "-l", "a=b", "--every", "1s", "--session", "s"),
-            "--every and --session: both are given; give",
+            "--every and --session: both are given; pass",
             64,
         ),
         (("capture", "host:1", "--log-directory", "/proc/none"), "/proc/none", 1),
@@ -208,7 +208,7 @@ def test_a_capture_into_a_bucket_that_refuses(mldiag: CommandLine, forbidden: st
 @pytest.mark.parametrize("command", READS_STORAGE)
 def test_a_storage_that_does_not_exist(mldiag: CommandLine, command: str) -> None:
     shown = mldiag.failure(*READS_STORAGE[command], "--storage", "nowhere")
-    assert "nowhere: no such directory; give the root of the runs" in shown
+    assert "nowhere: no such directory; pass the root of the runs" in shown
 
 
 @pytest.mark.parametrize("command", ["runs list", "runs get", "profiles list", "doctor", "capture"])

@@ -16,7 +16,7 @@ def test_a_run_is_meant_by_its_id_its_name_or_its_directory(mldiag: CommandLine,
     for meant in ("abc1", "first", "mldiagnostics/abc1", f"{store.url('abc1')}/"):
         assert mldiag.lines("runs", "get", meant, "-o", "name") == ["abc1"]
     assert mldiag.lines("runs", "get", "abc", "-o", "name") == ["abc"]
-    assert mldiag.failure("runs", "get", "ab").startswith("ab: 2 runs in mldiagnostics are meant: abc, abc1; give")
+    assert mldiag.failure("runs", "get", "ab").startswith("ab: 2 runs in mldiagnostics are meant: abc, abc1; pass")
     assert "no run in mldiagnostics has this name, or an id that starts so" in mldiag.failure("runs", "get", "x")
 
 
@@ -27,16 +27,16 @@ def test_a_name_that_begins_another_id_is_rejected_with_both_listed(
     put_run(store, "81aa", name="a")
     put_run(store, "a4f6", name="b")
     message = mldiag.failure(*command, "a")
-    assert message == "a: 2 runs in mldiagnostics are meant: 81aa, a4f6; give the id of one"
+    assert message == "a: 2 runs in mldiagnostics are meant: 81aa, a4f6; pass the id of one"
     assert mldiag.lines("runs", "get", "b", "-o", "name") == ["a4f6"]
 
 
 @pytest.mark.parametrize(
     ("storage", "message"),
     [
-        ("nowhere", "nowhere: no such directory; give the root of the runs with --storage"),
+        ("nowhere", "nowhere: no such directory; pass the root of the runs with --storage"),
         ("mldiagnostics/abc", "is the directory of one run; write `mldiag runs get"),
-        ("ftp://bucket", "'ftp://bucket': not a storage location; give a path"),
+        ("ftp://bucket", "'ftp://bucket': not a storage location; pass a path"),
     ],
 )
 def test_a_place_that_is_not_a_root_gives_the_remedy(

@@ -116,7 +116,7 @@ def test_xprof_of_a_page_ends_with_it(mldiag: CommandLine, store: Store) -> None
 def test_mistakes_have_a_remedy(mldiag: CommandLine) -> None:
     message = mldiag.failure("view")
     assert message.startswith("mldiagnostics: no such directory, and no cluster (")
-    assert "give the root of the runs, or a cluster with --context" in message
+    assert "pass the root of the runs, or a cluster with --context" in message
     assert "--port" in mldiag.failure("view", "--port", "99999", code=64)
     message = mldiag.failure("view", ".", "--host", "0.0.0.0", "--no-open")
     assert message.startswith("--host: '0.0.0.0' is reachable from the network")

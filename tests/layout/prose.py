@@ -38,6 +38,7 @@ RULES = (
     _rule(
         r"(?<!\bthere )\b(is|are|was|were|be) (no|none)\b(?! longer| more\b)", "write 'not a', 'not allowed', 'no such'"
     ),
+    _rule(r"; give\b(?! (up|way|back)\b| it back\b)", "write 'pass', 'set', 'use', 'write' or 'choose'"),
     _rule(r"\bin vain\b", "write 'without success' or 'failed'"),
     _rule(r"\b(told|tells?|telling|believe[sd]?|wish(es|ed)?|heard|hears?)\b", "values are set, used, trusted, read"),
     _rule(r"\b(is|are|was|were|be|been|being) (asked|dialled)\b", "write 'requested', 'read' or 'contacted'"),

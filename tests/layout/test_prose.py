@@ -12,6 +12,7 @@ from layout.prose import PRODUCT, REPOSITORY, check_document, check_python, chec
         "the text is no absolute path", "labels are bounded, names are none", "Targets that were contacted in vain",
         "A value that is told once", "the pod believes the variable", "the server was asked", "Whoever reads, waits.",
         "the size of what was written", "What comes behind it is ignored.", "Done. What is left is dropped.",
+        "--to: not a path; give one",
     ],
 )  # fmt: skip
 def test_forbidden_prose_is_found(text: str) -> None:
@@ -21,7 +22,7 @@ def test_forbidden_prose_is_found(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "`log_dir`: 'x' is not an absolute path; give one that starts with /", "there is no such pod",
+        "`log_dir`: 'x' is not an absolute path; pass one that starts with /", "there is no such pod",
         "What is stored?", "it is no longer used", "sink otlp: rejected 12 records", "`is no` is forbidden",
     ],
 )  # fmt: skip

@@ -124,7 +124,7 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_directory_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     ended = command(str(tmp_path / "nope"))
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert "nope: no such directory; give the root of the runs" in ended.stderr
+    assert "nope: no such directory; pass the root of the runs" in ended.stderr
 
 
 def test_a_root_without_runs_says_so(tmp_path: Path) -> None:

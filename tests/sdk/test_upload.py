@@ -202,7 +202,7 @@ def test_a_bucket_without_extra_or_credentials_gets_everything_later(
     ("arguments", "complaint"),
     [
         (["nowhere"], "'nowhere' is not a directory"),
-        (["gs://bucket"], "give the directory of the spool before the storage"),
+        (["gs://bucket"], "pass the directory of the spool before the storage"),
         (["full"], "'full' is not a spool"),
         (["--nonsense"], "unrecognized arguments"),
     ],

@@ -49,6 +49,6 @@ async def test_the_default_port_gives_way_to_the_next_free_one(tmp_path: Path, h
 
 async def test_a_port_that_is_given_and_in_use_is_an_error(tmp_path: Path, hold: ExitStack) -> None:
     port = listener(hold, 0)
-    with pytest.raises(ConfigurationError, match=f"^--port: {port}: address already in use; give another one, or 0"):
+    with pytest.raises(ConfigurationError, match=f"^--port: {port}: address already in use; pass another port, or 0"):
         async with serving(Settings(roots=(str(tmp_path),), port=port), ASSETS):
             pass

@@ -114,7 +114,7 @@ def _read_exclusions(file: str) -> list[tuple[int, int]]:
     try:
         text = Path(file).read_text(encoding="utf-8-sig")  # files of other systems may begin with a mark
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"--exclude {file}: cannot be read: {error}; give a JSON file") from error
+        raise ConfigurationError(f"--exclude {file}: cannot be read: {error}; pass a JSON file") from error
     return exclusions(text, file)
 
 

@@ -56,7 +56,7 @@ def find(storage: str, run: str, *, shortest_prefix: int = 1) -> RecordedRun:
             f"`mldiag runs list --storage {storage}` shows the runs"
         )
     if len(found) > 1:
-        raise several(run, storage, [each.key for each in found], "give the id of one")
+        raise several(run, storage, [each.key for each in found], "pass the id of one")
     return find_run_with_ranks(storage, found[0].key)
 
 
@@ -83,7 +83,7 @@ def check_root(storage: str) -> None:
     path = local_path(storage)
     if path is not None and not path.is_dir():
         raise ConfigurationError(
-            f"{storage}: no such directory; give the root of the runs with --storage, or set MLDIAG_STORAGE"
+            f"{storage}: no such directory; pass the root of the runs with --storage, or set MLDIAG_STORAGE"
         )
     if _has_record(storage):
         root, _, folder = open_store(storage).url().rstrip("/").rpartition("/")

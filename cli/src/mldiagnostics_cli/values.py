@@ -106,5 +106,5 @@ def bytes_of(text: str) -> int:
     """
     match = _SIZE.fullmatch(text)
     if match is None or not int(match[1]):
-        raise ConfigurationError(f"{text!r}: not a size; give one such as 20Gi")
+        raise ConfigurationError(f"{text!r}: not a size; pass a size such as 20Gi")
     return int(match[1]) << 10 * _PREFIXES.index(match[2])

@@ -76,7 +76,7 @@ def _default_sources(environment: Mapping[str, str]) -> tuple[str, ...]:
         asyncio.run(find_access(environment))
     except ConfigurationError as error:
         raise ConfigurationError(
-            f"{DEFAULT_STORAGE}: no such directory, and no cluster ({error}); give the root of the runs, or a cluster "
+            f"{DEFAULT_STORAGE}: no such directory, and no cluster ({error}); pass the root of the runs, or a cluster "
             "with --context"
         ) from error
     return ()

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     directories_given = [Path(given.spool)] if given.spool else roots()
     if given.spool and not directories_given[0].is_dir():
-        hint = "; give the directory of the spool before the storage" if "://" in given.spool else ""
+        hint = "; pass the directory of the spool before the storage" if "://" in given.spool else ""
         parser.error(f"{given.spool!r} is not a directory{hint}")
     spools = [path for each in directories_given for path in _processes(each)]
     if given.spool and not spools and any(directories_given[0].iterdir()):

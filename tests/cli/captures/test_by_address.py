@@ -129,11 +129,11 @@ def test_options_that_exclude_each_other_are_refused(mldiag: CommandLine) -> Non
     assert "--selector: not possible with VMs" in mldiag.failure(
         "capture", "-l", "app=a", "--gce-vm", "a", "--zone", "z", code=64
     )
-    assert "--zone: is that of VMs" in mldiag.failure("capture", "a:1", "--zone", "z", code=64)
+    assert "--zone: is the zone of VMs" in mldiag.failure("capture", "a:1", "--zone", "z", code=64)
 
 
 def test_invalid_hosts_are_errors_of_one_line(mldiag: CommandLine) -> None:
-    assert "no host is given; give HOST:PORT" in mldiag.failure("capture")
+    assert "no host is given; pass HOST:PORT" in mldiag.failure("capture")
     assert "'a:b' has no port between 1 and 65535" in mldiag.failure("capture", "a:b")
     assert "--file none: cannot be read" in mldiag.failure("capture", "--file", "none")
     assert "'2': not a duration with its unit" in mldiag.failure("capture", "a", "-d", "2", code=64)

@@ -40,7 +40,7 @@ def test_targets_are_written_as_kubectl_does(
         (["trainer", "other"], None, "only one run or workload can be captured at a time"),
         (["trainer", "host:1"], None, "addresses and targets of a cluster cannot be mixed"),
         (["trainer"], "app=x", "both are given"),
-        (["cow/trainer"], None, "cow/trainer: not a target; give a run, HOST:PORT, or KIND/NAME with one of .*jobset"),
+        (["cow/trainer"], None, "cow/trainer: not a target; pass a run, HOST:PORT, or KIND/NAME with one of .*jobset"),
         (["jobset/"], None, "not a target"),
     ],
 )

@@ -100,7 +100,9 @@ async def test_runs_of_a_cluster_are_the_same_rows_as_those_of_files(
             ConfigurationError, match=r"nothing: no run in namespace .* has this name, or an id that st"
         ):
             await find_run_object(cluster, "nothing")
-        with pytest.raises(ConfigurationError, match=r": 2 runs in namespace '.*' are meant: .*; give one name"):
+        with pytest.raises(
+            ConfigurationError, match=r": 2 runs in namespace '.*' are meant: .*; pass one of these names"
+        ):
             await find_run_object(cluster, "4f")
     page = "\n".join(mldiag.lines("runs", "get", "trainer", "--hosts"))
     assert mldiag.lines("runs", "get", "google-id", "-o", "name") == [FIRST]  # an alias
@@ -177,4 +179,4 @@ def test_without_files_and_cluster_both_remedies_are_named(tmp_path: Path) -> No
     nowhere = CommandLine(tmp_path, env={"HOME": "/nowhere"})
     message = nowhere.failure("runs", "list")
     assert message.startswith("mldiagnostics: no such directory, and no cluster (kubeconfig '/nowhere/.kube/config':")
-    assert message.endswith("give the root of the runs with --storage, or a cluster with --context")
+    assert message.endswith("pass the root of the runs with --storage, or a cluster with --context")

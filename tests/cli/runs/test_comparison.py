@@ -60,5 +60,5 @@ def test_json_has_the_runs_of_a_group(mldiag: CommandLine, store: Store) -> None
 
 def test_fewer_than_two_runs_are_an_error(mldiag: CommandLine, store: Store) -> None:
     two_runs(store)
-    assert mldiag.failure("runs", "compare", "abc", code=64).startswith("abc: give two runs or more to compare")
+    assert mldiag.failure("runs", "compare", "abc", code=64).startswith("abc: pass two runs or more to compare")
     assert "not recorded by rank 0" in mldiag.failure("runs", "compare", "abc", "def", "-m", "los")

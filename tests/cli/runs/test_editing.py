@@ -52,8 +52,8 @@ def test_words_leave_with_their_run(mldiag: CommandLine, store: Store) -> None:
         (("--remove-tag", "b"), "--remove-tag b: run own does not have it; its tags are: mine"),
         (("--add-tag", ""), "--add-tag '': not a tag, or one too many; a tag is a text of 1 to 64 characters"),
         (("--add-tag", "x" * 65), "not a tag, or one too many"),
-        (("--name", "n" * 254), "--name: has 254 characters; give at most 253"),
-        (("--notes", "n" * 2001), "--notes: has 2001 characters; give at most 2000"),
+        (("--name", "n" * 254), "--name: has 254 characters; pass at most 253"),
+        (("--notes", "n" * 2001), "--notes: has 2001 characters; pass at most 2000"),
     ],
 )
 def test_an_invalid_change_is_rejected_and_changes_nothing(
@@ -66,7 +66,7 @@ def test_an_invalid_change_is_rejected_and_changes_nothing(
 
 def test_an_edit_without_a_change_is_a_usage_error(mldiag: CommandLine, store: Store) -> None:
     put_run(store, "abc")
-    assert "no change is given; give --name, --notes, --add-tag" in mldiag.failure("runs", "edit", "abc", code=64)
+    assert "no change is given; pass --name, --notes, --add-tag" in mldiag.failure("runs", "edit", "abc", code=64)
 
 
 @pytest.mark.apiserver

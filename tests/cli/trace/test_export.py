@@ -120,7 +120,7 @@ def test_a_pipe_and_the_target_of_a_link_are_written_not_replaced(mldiag: Comman
     assert (folder / "link").is_symlink()
     assert opened(folder / "target.json") == piped
     (folder / "full").symlink_to("/dev/full")
-    assert "special/full: cannot be written: No space left on device; give another file" in mldiag.failure(
+    assert "special/full: cannot be written: No space left on device; pass another file" in mldiag.failure(
         "trace", "special/b.log", "--out", "special/full"
     )
 
@@ -154,7 +154,7 @@ def test_excluded_entries_are_left_out(mldiag: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("a.jsonl",), "a.jsonl: no such file; give the path of a log, a run, or -"),
+        (("a.jsonl",), "a.jsonl: no such file; pass the path of a log, a run, or -"),
         (("nope",), "no run in"),
         (("empty",), "empty: has no logs"),
         (("junk.bin",), "not written: no entry of the sources is shown; 1 parts cannot be read"),

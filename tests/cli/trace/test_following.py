@@ -149,8 +149,8 @@ def test_the_first_reading_must_succeed(cloud: Cloud, tmp_path: Path) -> None:
     [
         ((), "Missing argument 'SOURCE...'"),
         (("--project", "p"), "name it with --job"),
-        (("-", "--follow"), "give files instead of -"),
-        (("a.log", "--follow", "--out", "-"), "give files instead of -"),
+        (("-", "--follow"), "pass files instead of -"),
+        (("a.log", "--follow", "--out", "-"), "pass files instead of -"),
     ],
 )
 def test_options_that_cannot_be_met_are_refused(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:

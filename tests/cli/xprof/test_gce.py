@@ -72,9 +72,9 @@ def test_a_gcloud_that_names_no_new_machine_is_an_error(mldiag: CommandLine) -> 
 def test_failures_of_gcloud_are_one_message(mldiag: CommandLine) -> None:
     nowhere = mldiag.failure("xprof", "create", PLACE, "--on", "gce", "--zone", "nowhere")
     assert nowhere == "xprof-4f6c-a: Invalid zone 'nowhere'; check the zone, the project and `gcloud auth list`"
-    assert "--zone: is not given; give one" in mldiag.failure("xprof", "create", PLACE, "--on", "gce", code=64)
+    assert "--zone: is not given; pass a zone" in mldiag.failure("xprof", "create", PLACE, "--on", "gce", code=64)
     here = mldiag.failure("xprof", "create", "./logs", "--on", "gce", "--zone", "z")
-    assert here == "./logs: a virtual machine cannot read it; give gs://bucket/prefix"
+    assert here == "./logs: a virtual machine cannot read it; pass gs://bucket/prefix"
     (mldiag.folder / "gcloud").unlink()
     missing = mldiag.failure("xprof", "list", "--on", "gce", env={"PATH": str(mldiag.folder)})
     assert missing == "gcloud: not installed here; install the Google Cloud CLI"

@@ -164,7 +164,7 @@ async def test_a_rejected_object_leaves_nothing(
     assert await admin.names(path_to("batch", "v1", "cronjobs", namespace=namespace), most=9) == []
     assert await admin.names(path_to("batch", "v1", "jobs", namespace=namespace), most=9) == []
     failure = mldiag.failure("xprof", "create", PLACE, "--on", "kubernetes", code=64)
-    assert "--image: is not given; give an image with the commands xprof and python3" in failure
+    assert "--image: is not given; pass an image with the commands xprof and python3" in failure
 
 
 def conditions(*types: str) -> list[dict[str, str]]:

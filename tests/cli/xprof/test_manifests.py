@@ -45,7 +45,9 @@ def test_a_pod_is_as_large_as_the_machine_without_the_part_of_the_node(
 
 
 def test_a_machine_that_is_not_known_is_rejected() -> None:
-    with pytest.raises(ConfigurationError, match="--machine-type n1-huge: not the type of a machine; give one such as"):
+    with pytest.raises(
+        ConfigurationError, match="--machine-type n1-huge: not the type of a machine; pass a type such as"
+    ):
         resources_of("n1-huge", None)
 
 
@@ -85,7 +87,7 @@ def test_a_name_that_kubernetes_rejects_is_named_before() -> None:
     ("place", "message"),
     [
         ("/runs/a", "/runs/a: a pod cannot read it"),
-        ("volume:///runs", "lies in a claim; give its name with --claim"),
+        ("volume:///runs", "lies in a claim; pass its name with --claim"),
         ("volume:///../etc", "a pod cannot read it"),
     ],
 )

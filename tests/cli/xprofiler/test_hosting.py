@@ -84,11 +84,11 @@ async def test_the_documented_lines_host_a_directory_on_kubernetes(
 def test_what_cannot_be_done_is_said(xprofiler: CommandLine) -> None:
     message = failure(xprofiler, "list -z z --gke -f labels.team=a", code=64)
     assert message.startswith("--filter labels.team=a: is a filter of gcloud, which --gke does not use; use --vm-name")
-    assert failure(xprofiler, "delete -z z", code=64).startswith("--vm-name or --log-directory: none is given")
+    assert failure(xprofiler, "delete -z z", code=64).startswith("--vm-name or --log-directory: neither is given")
     assert failure(xprofiler, "create -z z -l gs://b/r --gke", code=64).startswith("--image: is not given")
     on_volume = failure(xprofiler, "create -z z -l volume:///ml/run --gke --image xprof")
-    assert on_volume.startswith("volume:///ml/run: not in a bucket; give gs://bucket/path, or show the operator's")
-    assert "logs: a virtual machine cannot read it; give gs://bucket" in failure(xprofiler, "create -z z -l logs")
+    assert on_volume.startswith("volume:///ml/run: not in a bucket; pass gs://bucket/path, or show the operator's")
+    assert "logs: a virtual machine cannot read it; pass gs://bucket" in failure(xprofiler, "create -z z -l logs")
     (xprofiler.folder / "gcloud").unlink()
     for line in ("create -z z -l gs://b/r", "connect -z z -l gs://b/r"):
         assert xprofiler.failure(*line.split(), env={"PATH": str(xprofiler.folder)}) == (

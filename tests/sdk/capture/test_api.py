@@ -86,7 +86,7 @@ def test_an_invalid_duration_creates_no_session(tmp_path: Path) -> None:
 WRONG = {
     "addresses": ({"addresses": 5}, "addresses=5: not a list of strings"),
     "bytes": ({"addresses": b"localhost:9999"}, "not a list of strings"),
-    "several in one": ({"addresses": "a:1,b:2"}, "one string with several addresses; give a list"),
+    "several in one": ({"addresses": "a:1,b:2"}, "one string with several addresses; pass a list"),
     "duration": ({"duration_ms": "5"}, r"duration_ms='5': not a whole number of milliseconds; write duration_ms=5"),
     "part": ({"duration_ms": 0.5}, "duration_ms=0.5: not a whole number of milliseconds"),
     "flag": ({"duration_ms": True}, "duration_ms=True: not a whole number"),

@@ -132,7 +132,7 @@ def test_an_invalid_cursor_is_ignored(tmp_path: Path, info: Any, caplog: pytest.
     cache = GoodputCache("job", str(tmp_path))
     cache.update_cached_entries(ENTRIES, info)
     assert (cache.get_cached_entries(), cache.get_last_entry_info()) == (ENTRIES, None)
-    assert "has no valid time and is ignored; give (datetime, id)" in caplog.text
+    assert "has no valid time and is ignored; pass (datetime, id)" in caplog.text
 
 
 def test_the_cursor_of_the_issue_is_remembered(tmp_path: Path) -> None:

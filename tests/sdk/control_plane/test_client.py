@@ -183,6 +183,6 @@ def test_no_token_is_sent_without_encryption(tmp_path: Path) -> None:
         url = plain.url.replace("127.0.0.1", "127.1")  # this host, but not known as such
         refused = first_failure(replace(known(plain), url=url))
         assert refused.fault == "denied"
-        assert "a token is sent by HTTPS only; give an https:// URL" in str(refused)
+        assert "a token is sent by HTTPS only; use an https:// URL" in str(refused)
         with closing(ControlPlaneClient(known(plain), RUN)) as client:
             assert client.send(BODY, timeout_s=20).sequence == 7

@@ -49,7 +49,7 @@ def test_a_token_needs_encryption_or_this_host(url: str, *, sends_token: bool) -
     ],
 )
 def test_other_urls_are_rejected(url: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"^is not the URL of a control plane and is ignored; give https"):
+    with pytest.raises(ConfigurationError, match=r"^is not the URL of a control plane and is ignored; use https"):
         endpoint(url, "base_url")
 
 

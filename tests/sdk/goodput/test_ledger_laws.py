@@ -312,7 +312,7 @@ def test_a_history_lists_its_runs() -> None:
     for run in ("first", "second"):
         history.add(Event(1_000_000, EventCode.JOB_START, run=run))
     assert history.runs(2_000_000) == ["first", "second"]
-    with pytest.raises(KeyError, match="run 'third': not in the log; give one of first, second"):
+    with pytest.raises(KeyError, match="run 'third': not in the log; use one of first, second"):
         history.of(2_000_000, "third")
 
 

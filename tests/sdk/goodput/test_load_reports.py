@@ -113,7 +113,7 @@ def test_of_a_log_with_several_jobs_one_is_read(capsys: pytest.CaptureFixture[st
     (trainer,) = reports(capsys, str(log), "--job", "trainer")
     (other,) = reports(capsys, str(log), "--job", "other")
     assert (trainer.steps.count, other.steps.count) == (120, 0)
-    assert "several jobs; give --job with one of other, trainer" in complaint(capsys, str(log), status=2)
+    assert "several jobs; pass --job with one of other, trainer" in complaint(capsys, str(log), status=2)
 
 
 def test_jobs_that_share_a_log_are_not_taken_for_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_jobs_that_share_a_log_are_not_taken_for_one(capsys: pytest.CaptureFixtu
         with recorder.job():
             pass
         recorder.close()
-    assert "several jobs; give --job with one of a, b" in complaint(capsys, str(tmp_path), status=2)
+    assert "several jobs; pass --job with one of a, b" in complaint(capsys, str(tmp_path), status=2)
     (tmp_path / "run.json").write_text("{}")  # a run's directory has one job, under any name
     (report,) = reports(capsys, str(tmp_path))
     assert report.ended is not None
@@ -130,7 +130,7 @@ def test_jobs_that_share_a_log_are_not_taken_for_one(capsys: pytest.CaptureFixtu
 
 def test_invalid_arguments_are_reported(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     assert "'soon': not a moment" in complaint(capsys, str(log), "--now", "soon", status=2)
-    assert "no log: give the path or URL of a log, or --job" in complaint(capsys, status=2)
+    assert "no log is given; pass the path or URL of a log, or --job" in complaint(capsys, status=2)
 
 
 def test_the_help_of_load_reports_names_the_command_line_for_more(capsys: pytest.CaptureFixture[str]) -> None:
@@ -200,12 +200,12 @@ def test_what_was_read_is_kept_for_the_next_call(
     assert reports(capsys, str(log), *now) == [first]
     with log.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"job_name": "other", "job_start_time": BEGIN / S}) + "\n")
-    assert "several jobs; give --job with one of other, trainer" in complaint(capsys, str(log), *now, status=2)
+    assert "several jobs; pass --job with one of other, trainer" in complaint(capsys, str(log), *now, status=2)
 
 
 def test_before_the_first_event_there_is_nothing_to_tell(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     said = complaint(capsys, str(log), "--now", str(BEGIN / S - 1), status=1)
-    assert "starts at 2026-09-21 14:13:20 UTC, after 2026-09-21 14:13:19 UTC; give a later --now" in said
+    assert "starts at 2026-09-21 14:13:20 UTC, after 2026-09-21 14:13:19 UTC; pass a later --now" in said
 
 
 def test_the_storage_of_runs_lists_them(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_the_storage_is_a_root_for_more() -> None:
 
 @pytest.mark.parametrize("url", ["gs://bucket/log", "file:///log"])
 def test_a_url_that_was_taken_for_a_path_is_refused(url: str) -> None:
-    with pytest.raises(ConfigurationError, match="lacks a slash; give a string"):
+    with pytest.raises(ConfigurationError, match="lacks a slash; use a string"):
         place(str(PurePosixPath(url)))
     with pytest.raises(ConfigurationError, match="lacks a slash"):
         place(MLDIAG_GOODPUT_LOG=str(PurePosixPath(url)))

@@ -272,5 +272,5 @@ def test_a_relative_log_stays_where_it_was_named(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("url", ["ftp://host/log", "file://host/log", "file://"])
 def test_other_urls_are_refused(url: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"is not a goodput log; give a path"):
+    with pytest.raises(ConfigurationError, match=r"is not a goodput log; pass a path"):
         open_log(url)

@@ -183,7 +183,7 @@ def test_tags_are_texts_of_one_line(tags: Any) -> None:
         (
             ["a", "two\nlines"],
             ("a",),
-            "left out: 'two\\nlines'; give at most 32 texts of 1 to 64 characters in one line",
+            "left out: 'two\\nlines'; pass at most 32 texts of 1 to 64 characters in one line",
         ),
         ({"a": 1}, (), "is not a list of texts and is ignored"),
     ],

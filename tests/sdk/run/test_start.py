@@ -398,7 +398,7 @@ def test_a_deleted_working_directory_is_reported_with_advice(programs: Programs,
     if place.startswith("~"):
         assert list_runs(f"{programs.storage}/files"), ended.err
     else:
-        assert "give an absolute path or URL with storage=" in ended.err
+        assert "set an absolute path or URL with storage=" in ended.err
 
 
 def test_no_framework_and_no_package_is_imported(programs: Programs) -> None:

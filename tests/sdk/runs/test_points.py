@@ -106,5 +106,5 @@ def test_memory_is_bounded() -> None:
 
 @pytest.mark.parametrize("points", [4, 0, -1])
 def test_too_few_points_are_an_error(points: int) -> None:
-    with pytest.raises(ConfigurationError, match="give 5 or more"):
+    with pytest.raises(ConfigurationError, match="pass 5 or more"):
         PointSampler(points)

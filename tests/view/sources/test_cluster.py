@@ -70,7 +70,7 @@ async def test_a_user_sees_what_kubectl_shows(
     options = ClusterPlace(kubeconfig=str(kubeconfig))
     rejected = await ClusterSource.connect(options)
     assert list(await rejected.rows()) == []
-    assert "you may not list MLRuns here; give a namespace with -n" in rejected.problem
+    assert "you may not list MLRuns here; pass a namespace with -n" in rejected.problem
     await rejected.aclose()
 
     read = ["get", "list", "watch"]

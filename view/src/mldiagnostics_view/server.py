@@ -125,8 +125,8 @@ def _listener(address: Address) -> socket.socket:
                 continue
             is_name = isinstance(error, socket.gaierror) or not error.errno
             problem = str(error) if is_name else os.strerror(error.errno or 0).lower()
-            raise ConfigurationError(f"--port: {port}: {problem}; give another one, or 0 for any") from error
-    raise ConfigurationError("--port: no port is given; give one, or 0 for any")
+            raise ConfigurationError(f"--port: {port}: {problem}; pass another port, or 0 for any") from error
+    raise ConfigurationError("--port: no port is given; pass a port, or 0 for any")
 
 
 async def _sources(settings: Settings) -> dict[str, ListedSource]:

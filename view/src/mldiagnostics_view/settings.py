@@ -80,7 +80,7 @@ def parse(arguments: Sequence[str], *, program: str = "mldiag view") -> Settings
     given = parser.parse_args(arguments)
     has_cluster = given.cluster or given.context or given.kubeconfig or given.namespace or given.all_namespaces
     if given.namespace and given.all_namespaces:
-        raise ConfigurationError("--namespace and --all-namespaces: both are given; give one of them")
+        raise ConfigurationError("--namespace and --all-namespaces: both are given; pass only one of them")
     if not given.allowed_host and not _is_loopback(given.host):
         raise ConfigurationError(
             f"--host: '{given.host}' is reachable from the network, and the page has no login; keep 127.0.0.1 and use "
@@ -107,7 +107,7 @@ def parse(arguments: Sequence[str], *, program: str = "mldiag view") -> Settings
 
 def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a port; give a number from 0 to 65535")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a port; pass a number from 0 to 65535")
     return int(text)
 
 

@@ -42,6 +42,15 @@ def nothing_found(request: CaptureRequest, *, workload: Object | None, nearby: C
     return CaptureRefusal(RefusalReason.NO_POD_MATCHES, f"{request.description}: not found{others}", transient=True)
 
 
+def no_pod_matches(request: CaptureRequest, pods: int) -> CaptureRefusal:
+    """Return the refusal of a filter that matches no pod; it is transient."""
+    return CaptureRefusal(
+        RefusalReason.NO_POD_MATCHES,
+        f"{request.description}: none of {pods} pods matches ranks, slices, nodes and replicatedJob",
+        transient=True,
+    )
+
+
 def too_many_targets(request: CaptureRequest) -> CaptureRefusal:
     """Return the refusal of a request with more targets than a capture may have."""
     return CaptureRefusal(

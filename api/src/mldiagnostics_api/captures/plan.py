@@ -10,7 +10,13 @@ from mldiagnostics.capture.model import Delivery, Recording, Tracers
 
 from mldiagnostics_api.captures.destinations import Destination, common_directory, destinations, workload_key
 from mldiagnostics_api.captures.location import Location
-from mldiagnostics_api.captures.not_found import absent_pods, nothing_found, similar, too_many_targets
+from mldiagnostics_api.captures.not_found import (
+    absent_pods,
+    no_pod_matches,
+    nothing_found,
+    similar,
+    too_many_targets,
+)
 from mldiagnostics_api.captures.policy import Policy
 from mldiagnostics_api.captures.request import CaptureRefusal, CaptureRequest
 from mldiagnostics_api.captures.run_target import replaced
@@ -175,10 +181,7 @@ def make_plan(
     pods = {pod.uid: pod for pod in _pods_of(request, inventory)}
     if not pods:
         return nothing_found(request, workload=inventory.workload, nearby=inventory.nearby)
-    absent = absent_pods(request.pods, (pod.name for pod in pods.values()))
-    hints = {name: similar(name, inventory.nearby) for name in absent[:_MOST_HINTS]}
-    missing = tuple(_absent(name, request, hints.get(name, "")) for name in absent)
-
+    missing = _missing_pods(request, pods.values(), inventory.nearby)
     chains = {uid: owner_chain(pod.controller, inventory.owners.get) for uid, pod in pods.items()}
     runs = {uid: pod.lone_run or run_of(chains[uid]) for uid, pod in pods.items()}
     unconfirmed_pods = unconfirmed(pods.values(), chains)
@@ -199,11 +202,7 @@ def make_plan(
         return too_many_targets(request)
     forged = tuple(_unconfirmed(pods[uid], message) for uid, message in unconfirmed_pods.items())
     if not chosen and not missing and not forged:
-        return CaptureRefusal(
-            RefusalReason.NO_POD_MATCHES,
-            f"{request.description}: none of {len(pods)} pods matches ranks, slices, nodes and replicatedJob",
-            transient=True,
-        )
+        return no_pod_matches(request, len(pods))
     by_pod = destinations(
         ((candidate.pod, runs[candidate.pod.uid]) for candidate in chosen),
         root=request.root,
@@ -294,9 +293,20 @@ def _pods_of(request: CaptureRequest, inventory: PodInventory) -> Iterable[PodVi
     ]
 
 
-def _absent(name: str, request: CaptureRequest, hint: str) -> SkippedTarget:
-    message = f"pod {name}: not found in namespace {request.namespace}{hint}"
-    return SkippedTarget(pod=name, reason=SkipReason.NOT_FOUND, message=message)
+def _missing_pods(
+    request: CaptureRequest, pods: Iterable[PodView], nearby: Collection[str]
+) -> tuple[SkippedTarget, ...]:
+    """Return the requested pods that do not exist."""
+    names = absent_pods(request.pods, (pod.name for pod in pods))
+    hints = {name: similar(name, nearby) for name in names[:_MOST_HINTS]}
+    return tuple(
+        SkippedTarget(
+            pod=name,
+            reason=SkipReason.NOT_FOUND,
+            message=f"pod {name}: not found in namespace {request.namespace}{hints.get(name, '')}",
+        )
+        for name in names
+    )
 
 
 def _unconfirmed(pod: PodView, message: str) -> SkippedTarget:

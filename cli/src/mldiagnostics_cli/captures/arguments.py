@@ -30,7 +30,7 @@ def milliseconds(text: str) -> int:
     match = _DURATION.fullmatch(text.strip())
     duration = round(float(match[1]) * _UNITS_MS[match[2]]) if match else 0
     if duration < 1:
-        raise ConfigurationError(f"{text!r}: not a duration with its unit; give 500ms, 2s or 1m")
+        raise ConfigurationError(f"{text!r}: not a duration with its unit; pass a value such as 500ms, 2s or 1m")
     return duration
 
 
@@ -54,7 +54,7 @@ def read_addresses(given: Sequence[str], files: Iterable[str], *, port: int) -> 
     """
     addresses = [with_port(address, port) for address in (*given, *(each for file in files for each in _lines(file)))]
     if not addresses:
-        raise ConfigurationError("capture: no host is given; give HOST:PORT, or --file with a file of hosts")
+        raise ConfigurationError("capture: no host is given; pass HOST:PORT, or --file with a file of hosts")
     return addresses
 
 
@@ -62,6 +62,6 @@ def _lines(file: str) -> Iterator[str]:
     try:
         text = sys.stdin.read() if file == STANDARD_INPUT else Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"--file {file}: cannot be read: {error}; give a text file of hosts") from error
+        raise ConfigurationError(f"--file {file}: cannot be read: {error}; pass a text file of hosts") from error
     lines = (line.strip() for line in text.splitlines())
     return (line for line in lines if line and not line.startswith("#"))

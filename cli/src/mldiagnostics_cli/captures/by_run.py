@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["FilesOfRun", "ProfiledProcess", "capture_here_or", "processes_of"]
 
 LOCALHOST: Final = "127.0.0.1"
-_NO_PORT: Final = "listens on no port; pass `on_demand_xprof=True` to `machinelearning_run`, or give --port"
+_NO_PORT: Final = "listens on no port; pass `on_demand_xprof=True` to `machinelearning_run`, or pass --port"
 
 
 @dataclass(frozen=True, slots=True)

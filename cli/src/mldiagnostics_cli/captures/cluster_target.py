@@ -133,7 +133,7 @@ def parse_targets(texts: Sequence[str], selector: str | None) -> ClusterTarget |
     """
     if selector is not None:
         if texts:
-            raise ConfigurationError(f"{texts[0]} and --selector: both are given; give one of them")
+            raise ConfigurationError(f"{texts[0]} and --selector: both are given; pass only one of them")
         return ClusterTarget(selector=selector)
     clusterly = [text for text in texts if not is_address(text)]
     if not clusterly:
@@ -181,7 +181,9 @@ def parse_selector(text: str) -> dict[str, Any]:
             operator = "DoesNotExist" if part.strip().startswith("!") else "Exists"
             expressions.append({"key": part.strip().lstrip("!"), "operator": operator})
         else:
-            raise ConfigurationError(f"--selector {text!r}: {part!r} is not a requirement; give key=value,key!=value")
+            raise ConfigurationError(
+                f"--selector {text!r}: {part!r} is not a requirement; pass a selector such as key=value,key!=value"
+            )
     given = {"matchLabels": labels, "matchExpressions": expressions}
     return {name: value for name, value in given.items() if value}
 
@@ -200,5 +202,5 @@ def _kind_of(text: str) -> str:
     kind = _KINDS.get(lower) or _KINDS.get(lower.removesuffix("s"))
     if kind is None or not name:
         known = ", ".join(sorted(_KINDS))
-        raise ConfigurationError(f"{text}: not a target; give a run, HOST:PORT, or KIND/NAME with one of {known}")
+        raise ConfigurationError(f"{text}: not a target; pass a run, HOST:PORT, or KIND/NAME with one of {known}")
     return kind

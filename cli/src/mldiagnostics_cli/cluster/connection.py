@@ -59,7 +59,7 @@ async def connect(options: ClusterOptions) -> AsyncIterator[Cluster]:
         ClusterFailure: A request of the block failed and was not handled there.
     """
     if options.namespace is not None and options.all_namespaces:
-        raise ConfigurationError("--namespace and --all-namespaces: both are given; give one of them")
+        raise ConfigurationError("--namespace and --all-namespaces: both are given; pass only one of them")
     access = await find_access(os.environ, path=options.kubeconfig, context=options.context)
     client = ApiClient.of(access.credentials, is_trusted=False)
     namespace = options.namespace or access.namespace

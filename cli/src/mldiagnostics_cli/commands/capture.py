@@ -202,22 +202,13 @@ def capture(
         refuse_options(context, "addresses", "selector", "storage", *_NARROWING, *_OF_CLUSTER)
         work = _by_address(target, files, slurm_job, settings, output)
     else:
-        waits = sys.stderr is not None and sys.stderr.isatty() if wait is None else wait
-        waits = waits or settings.dry_run or arguments.are_given or open_page
+        waits = settings.dry_run or arguments.are_given or open_page or (_is_on_terminal() if wait is None else wait)
         work = _by_target(
             target, cluster, narrowing, settings, output, selector=selector, storage=storage, wait=waits, direct=direct
         )
-    is_shown = output in {OutputFormat.TABLE, OutputFormat.WIDE} and not no_diagnosis
-    if is_shown or settings.pulse:
-        from mldiagnostics_cli.captures.verdict import with_verdict
-
-        work = with_verdict(work, is_shown=is_shown, is_pulse=settings.pulse)
+    work = _diagnosed(work, settings, output)
     if arguments.are_given:
-        from mldiagnostics_cli.captures.run_samples import is_of_files
-
-        has_files = not (cluster.are_given or selector or direct or vms or tpu_vms or files or slurm_job)
-        run = target[0] if has_files and is_of_files(target, storage) else None
-        work = _repeated(work, arguments, run, storage or DEFAULT_STORAGE, is_dry_run=settings.dry_run)
+        work = _repeated(work, arguments, cluster, is_dry_run=settings.dry_run)
     end = run_interruptibly(work)
     if open_page and end.directory:
         from mldiagnostics_cli.captures.opening import open_capture
@@ -226,13 +217,24 @@ def capture(
     raise click.exceptions.Exit(end.exit_code)
 
 
-def _repeated(
-    work: CaptureWork, arguments: RecurrenceArguments, run: str | None, storage: str, *, is_dry_run: bool
-) -> CaptureWork:
-    """Return the capture at slots and triggers; a dry run shows them with the targets, and ends.
+def _is_on_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
 
-    A run is given if it is found by its files, in the storage.
-    """
+
+def _diagnosed(work: CaptureWork, settings: CaptureSettings, output: OutputFormat) -> CaptureWork:
+    """Return the capture with the diagnosis of its session, if that is shown or decides about the traces."""
+    is_shown = output in {OutputFormat.TABLE, OutputFormat.WIDE} and settings.diagnosed
+    if not is_shown and not settings.pulse:
+        return work
+    from mldiagnostics_cli.captures.verdict import with_verdict
+
+    return with_verdict(work, is_shown=is_shown, is_pulse=settings.pulse)
+
+
+def _repeated(
+    work: CaptureWork, arguments: RecurrenceArguments, cluster: ClusterOptions, *, is_dry_run: bool
+) -> CaptureWork:
+    """Return the capture at slots and triggers; a dry run shows them with the targets, and ends."""
     import time
 
     from mldiagnostics.locations import absolute_location
@@ -243,6 +245,8 @@ def _repeated(
     from mldiagnostics_cli.output import note
 
     context, recurrence = click.get_current_context(), recurrence_of(arguments)
+    storage = context.params["storage"] or DEFAULT_STORAGE
+    run = _run_of_files(context, cluster)
     if arguments.triggers and not run:
         raise click.UsageError(
             "--trigger: follows the files of one run, and there is no such run here; name a run with --storage, or "
@@ -258,6 +262,17 @@ def _repeated(
     rules = [arguments.every, arguments.cron, arguments.time_zone, *arguments.triggers]
     samples = RunSamples(run, storage) if run else None
     return repeated(work, recurrence, samples, [absolute_location(storage), *targets, *rules])
+
+
+def _run_of_files(context: click.Context, cluster: ClusterOptions) -> str | None:
+    """Return the run that the command names and finds by its files, which may come later."""
+    from mldiagnostics_cli.captures.run_samples import is_of_files
+
+    given = context.params
+    others = ("selector", "direct", "vms", "tpu_vms", "files", "slurm_job")
+    if cluster.are_given or any(given[name] for name in others):
+        return None
+    return given["target"][0] if is_of_files(given["target"], given["storage"]) else None
 
 
 def _by_address(

@@ -12,9 +12,9 @@ def check_options(context: click.Context, *, is_repeated: bool) -> None:
     given = context.params
     repeating = next((f"--{name}" for name in ("every", "cron") if given[name]), "--trigger")
     if is_repeated and given["session"] is not None:
-        raise click.UsageError(f"{repeating} and --session: both are given; give one of them", context)
+        raise click.UsageError(f"{repeating} and --session: both are given; pass only one of them", context)
     if not is_repeated and (single := typed_options(context, "time_zone", "per_day")):
-        raise click.UsageError(f"{single[0]}: no --every, --cron or --trigger is given; give one of them", context)
+        raise click.UsageError(f"{single[0]}: no --every, --cron or --trigger is given; pass one of them", context)
     if given["past"] and (single := typed_options(context, "duration", "pulse")):
         raise click.UsageError(f"--past and {single[0]}: both are given; the past has no duration", context)
     if given["pulse"] and given["no_diagnosis"]:
@@ -24,16 +24,18 @@ def check_options(context: click.Context, *, is_repeated: bool) -> None:
 
         if given["duration"] > LONGEST_PULSE_MS:
             raise click.UsageError(
-                f"--pulse: takes at most {LONGEST_PULSE_MS}ms; give a shorter --duration, or none", context
+                f"--pulse: takes at most {LONGEST_PULSE_MS}ms; pass a shorter --duration, or omit it", context
             )
     if given["open_page"] and (is_repeated or given["wait"] is False):
         other = repeating if is_repeated else "--detach"
-        raise click.UsageError(f"--open and {other}: both are given; give one of them", context)
+        raise click.UsageError(f"--open and {other}: both are given; pass only one of them", context)
     machines, others = [given["vms"], given["tpu_vms"]], [given["target"], given["files"], given["slurm_job"]]
     if any(machines) and (given["zone"] is None or all(machines) or any(others)):
-        raise click.UsageError("--gce-vm or --tpu-vm: give one of them, with --zone and without other targets", context)
+        raise click.UsageError(
+            "--gce-vm or --tpu-vm: pass only one of them, with --zone and without other targets", context
+        )
     if given["zone"] is not None and not any(machines):
-        raise click.UsageError("--zone: is that of VMs; give --gce-vm or --tpu-vm", context)
+        raise click.UsageError("--zone: is the zone of VMs; pass it with --gce-vm or --tpu-vm", context)
 
 
 def typed_options(context: click.Context, *names: str) -> list[str]:

@@ -51,7 +51,7 @@ def diagnose(
 
     if against is None:
         if force:
-            raise click.UsageError("--force: only with --against; give both or none", click.get_current_context())
+            raise click.UsageError("--force: only with --against; pass both or neither", click.get_current_context())
         show_diagnosis(source, session, output)
     else:
         show_comparison(source, (against, session), output, top=top, force=force)

@@ -120,6 +120,6 @@ def goodput(
 
     if not reference and job is None:
         raise click.UsageError(
-            "no run is given; give RUN, the path or URL of a log, or --job", click.get_current_context()
+            "no run is given; pass RUN, the path or URL of a log, or --job", click.get_current_context()
         )
     show_accounts(source, reference, AccountOptions(**query), job=job, logger=logger, output=output)

@@ -15,6 +15,7 @@ __all__ = [
     "PROGRAM_SETTINGS",
     "OutputFormat",
     "examples",
+    "needed",
     "output_option",
     "parse_moment",
     "parsed",
@@ -30,6 +31,7 @@ DEFAULT_STORAGE = "mldiagnostics"
 """Root of the runs of a laptop, below the working directory; the default of the SDK."""
 
 F = TypeVar("F", bound="Callable[..., Any]")
+T = TypeVar("T")
 
 
 class OutputFormat(Enum):
@@ -65,6 +67,22 @@ def parsed(parse: Callable[[Any], Any]) -> Callable[[click.Context, click.Parame
             raise click.BadParameter(str(error)) from error
 
     return convert
+
+
+def needed(value: T | None, option: str, example: str) -> T:
+    """Return the value of an option that another option makes necessary.
+
+    Args:
+        value: Its value; None if it is not given.
+        option: Its name.
+        example: A value to pass, for the message.
+
+    Raises:
+        UsageError: It is not given.
+    """
+    if value is None:
+        raise click.UsageError(f"{option}: is not given; pass {example}", click.get_current_context())
+    return value
 
 
 def parse_moment(text: str) -> int:
@@ -126,4 +144,6 @@ def _since(text: str) -> float:
         try:
             return moment(text) / 1e6
         except ConfigurationError:
-            raise ConfigurationError(f"{text!r}: not a time; give 2h, 7d or 2026-11-21T10:00:00Z") from None
+            raise ConfigurationError(
+                f"{text!r}: not a time; pass a value such as 2h, 7d or 2026-11-21T10:00:00Z"
+            ) from None

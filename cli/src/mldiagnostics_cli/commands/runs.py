@@ -163,7 +163,7 @@ def _watch(
     from mldiagnostics_cli.runs.watch import watch_run, watch_runs
 
     if run is not None and (group or phase):
-        raise click.UsageError("RUN and a filter: both are given; give one of them", click.get_current_context())
+        raise click.UsageError("RUN and a filter: both are given; pass only one of them", click.get_current_context())
     with open_source(source, [run] if run else ()) as opened:
         if run is None:
             watch_runs(opened, RunFilter(group=group, phase=phase), output, interval_s=interval)
@@ -203,7 +203,7 @@ def _compare(
 
     if len(run) < 2 and group is None:
         given = run[0] if run else "no run"
-        raise click.UsageError(f"{given}: give two runs or more to compare, or --group", click.get_current_context())
+        raise click.UsageError(f"{given}: pass two runs or more to compare, or --group", click.get_current_context())
     with open_source(source, run) as opened:
         rows = runs_to_compare(opened, run, RunFilter(group=group) if group else None)
         compare_runs(opened, rows, output, metrics=metrics, rank=rank)
@@ -263,7 +263,7 @@ def _edit(
     edit = RunEdit(name=name, notes=notes, added_tags=added_tags, removed_tags=removed_tags, is_reset=reset)
     if edit == RunEdit():
         raise click.UsageError(
-            "no change is given; give --name, --notes, --add-tag, --remove-tag or --reset", click.get_current_context()
+            "no change is given; pass --name, --notes, --add-tag, --remove-tag or --reset", click.get_current_context()
         )
     with open_source(source, run) as opened:
         edit_runs(opened, run, edit, output)

@@ -40,7 +40,7 @@ def source_options(command: Any) -> Any:
         context = click.get_current_context()
         is_typed = context.get_parameter_source("storage") is click.core.ParameterSource.COMMANDLINE
         if is_typed and cluster.are_given:
-            raise click.UsageError("--storage and options of a cluster: both are given; give one of them", context)
+            raise click.UsageError("--storage and options of a cluster: both are given; pass only one of them", context)
         return command(*arguments, source=SourceChoice(storage=storage, cluster=cluster), **options)
 
     return storage_option(cluster_options(all_namespaces=True)(run))

@@ -109,11 +109,11 @@ def trace(
     from mldiagnostics_cli.trace.export import STDIN, STDOUT, TraceOptions, default_out, show_trace, write_trace
 
     if not reference and project is None:
-        raise click.UsageError("Missing argument 'SOURCE...': name a log or a run, or give --project and --job.")
+        raise click.UsageError("Missing argument 'SOURCE...': name a log or a run, or pass --project and --job.")
     if project is not None and job is None:
         raise click.UsageError(f"--project {project}: reads the logs of one job; name it with --job.")
     if follow and (STDIN in reference or out == STDOUT):
-        raise click.UsageError("--follow: reads its sources and writes its file again; give files instead of -.")
+        raise click.UsageError("--follow: reads its sources and writes its file again; pass files instead of -.")
     options = TraceOptions(job=job, start=start, end=end, severity=severity, excluded=excluded)
     logs = None if project is None or job is None else _job_logs(project, job, start, end)
     if follow:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mldiagnostics_cli.commands.cluster_options import cluster_options
-from mldiagnostics_cli.commands.options import OutputFormat, examples, output_option, parsed
+from mldiagnostics_cli.commands.options import OutputFormat, examples, needed, output_option, parsed
 from mldiagnostics_cli.commands.source_options import SourceChoice, storage_option
 from mldiagnostics_cli.xprof.limits import CACHE_BYTES, IDLE_S
 
@@ -139,7 +139,7 @@ def _create(
     only ssh reaches; gcloud makes it, and it costs until it is deleted. Open the last two with `mldiag xprof connect`.
     """
     from mldiagnostics_cli.profiles.references import named_directory
-    from mldiagnostics_cli.xprof.hosting import create_here, create_in_cluster
+    from mldiagnostics_cli.xprof.hosting import create_here, create_in_cluster, create_on_machine
 
     log_directory = named_directory(SourceChoice(storage=storage, cluster=cluster), reference)
     if on == LOCAL:
@@ -153,42 +153,34 @@ def _create(
             another=another,
             open_page=open_page,
         )
-        return
-    if on == GCE:
-        if zone is None:
-            raise click.UsageError("--zone: is not given; give one such as us-east5-a", click.get_current_context())
+    elif on == GCE:
         from mldiagnostics_cli.xprof.gce import MACHINE_TYPE, MachineSpec
-        from mldiagnostics_cli.xprof.hosting import create_on_machine
 
         machine = MachineSpec(
             log_directory=log_directory.rstrip("/"),
-            zone=zone,
+            zone=needed(zone, "--zone", "a zone such as us-east5-a"),
             name=name or "",
             machine_type=machine_type or MACHINE_TYPE,
             service_account=service_account,
         )
         create_on_machine(machine, output, another=another)
-        return
-    if image is None:
-        raise click.UsageError(
-            "--image: is not given; give an image with the commands xprof and python3", click.get_current_context()
-        )
-    from mldiagnostics_cli.xprof.instances import trimmed
-    from mldiagnostics_cli.xprof.manifests import XprofSpec, resources_of
+    else:
+        from mldiagnostics_cli.xprof.instances import trimmed
+        from mldiagnostics_cli.xprof.manifests import XprofSpec, resources_of
 
-    spec = XprofSpec(
-        name=name or "",
-        log_directory=trimmed(log_directory),
-        image=image,
-        claim=claim,
-        service_account=service_account,
-        bucket_secret=bucket_secret,
-        cache_bytes=cache_bytes,
-        resources=resources_of(machine_type, memory),
-        host=ingress_host,
-        idle_s=idle_s,
-    )
-    create_in_cluster(cluster, spec, output, another=another, wait=wait, dry_run=dry_run)
+        spec = XprofSpec(
+            name=name or "",
+            log_directory=trimmed(log_directory),
+            image=needed(image, "--image", "an image with the commands xprof and python3"),
+            claim=claim,
+            service_account=service_account,
+            bucket_secret=bucket_secret,
+            cache_bytes=cache_bytes,
+            resources=resources_of(machine_type, memory),
+            host=ingress_host,
+            idle_s=idle_s,
+        )
+        create_in_cluster(cluster, spec, output, another=another, wait=wait, dry_run=dry_run)
 
 
 @xprof.command("list", epilog=examples("mldiag xprof list", "mldiag xprof list --on kubernetes -A -o wide"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mldiagnostics_cli.commands.options import OutputFormat, examples
+from mldiagnostics_cli.commands.options import OutputFormat, examples, needed
 from mldiagnostics_cli.commands.xprofiler_options import ManyValuesCommand, ignored
 
 __all__ = ["connect", "create", "delete", "list_"]
@@ -74,10 +74,7 @@ def create(
             skip_if_exists=skip_creation_if_exists,
         )
         return
-    if image is None:
-        raise click.UsageError(
-            "--image: is not given; give an image with the commands xprof and python3", click.get_current_context()
-        )
+    image = needed(image, "--image", "an image with the commands xprof and python3")
     create_on_gke(log_directory, vm_name, _format(is_abbreviated), image=image, machine_type=machine_type)
 
 
@@ -186,6 +183,6 @@ def delete(*, zone: str, directories: tuple[str, ...], names: tuple[str, ...], g
 
     if not names and not directories:
         raise click.UsageError(
-            "--vm-name or --log-directory: none is given; give one of them", click.get_current_context()
+            "--vm-name or --log-directory: neither is given; pass one of them", click.get_current_context()
         )
     delete_servers([*names, *directories], zone=zone, is_gke=gke, yes=quiet)

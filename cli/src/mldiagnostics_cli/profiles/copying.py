@@ -65,7 +65,7 @@ def download_sessions(choice: SourceChoice, references: Sequence[str], directory
     """
     target = local_path(directory)
     if target is None:
-        raise ConfigurationError(f"--to {directory}: not a directory of this machine; give a path")
+        raise ConfigurationError(f"--to {directory}: not a directory of this machine; pass a local path")
     store, copied = open_store(str(target)), []
     with opened(choice, references) as source:
         for session in [find_session(source, reference) for reference in references]:
@@ -95,7 +95,7 @@ def adopt_sessions(
         store = open_store(log_directory(source, run))
     found = [each for source in sources for each in _sessions_in(source)]
     if session is not None and len(found) > 1:
-        raise ConfigurationError(f"--session {session}: {len(found)} sessions are adopted; give the directory of one")
+        raise ConfigurationError(f"--session {session}: {len(found)} sessions are adopted; pass the directory of one")
     _show([_adopted(each, store, sanitize(session or each.name)) for each in found], output)
 
 
@@ -131,7 +131,9 @@ def _adopted(source: SourceSession, target: Store, name: str) -> _CopiedSession:
             return copy_session(source, target, retry_session(name, number))
         except AlreadyStored:
             continue
-    raise ConfigurationError(f"{name}: the run has {MAX_SESSIONS_OF_A_NAME} sessions of this name; give --session")
+    raise ConfigurationError(
+        f"{name}: the run has {MAX_SESSIONS_OF_A_NAME} sessions of this name; pass another name with --session"
+    )
 
 
 def _sessions_in(source: str) -> Iterator[SourceSession]:
@@ -149,7 +151,7 @@ def _sessions_in(source: str) -> Iterator[SourceSession]:
     alone = files_of(source, Path(source.rstrip("/")).name)
     if not any(key.endswith(TRACE_SUFFIX) for key in alone.keys):
         raise ConfigurationError(
-            f"{source}: has no traces; give a directory with {PROFILE_DIR}/<session>/<host>{TRACE_SUFFIX}, or a session"
+            f"{source}: has no traces; pass a directory with {PROFILE_DIR}/<session>/<host>{TRACE_SUFFIX}, or a session"
         )
     yield alone
 

@@ -63,10 +63,10 @@ def named_directory(choice: SourceChoice, reference: str) -> str:
             run = source.find(reference)
     except MLDiagnosticsError as error:
         raise ConfigurationError(
-            f"{reference}: no such directory; give the log directory, or a run ({error})"
+            f"{reference}: no such directory; pass the log directory, or a run ({error})"
         ) from error
     if not run.directory:
-        raise ConfigurationError(f"{reference}: the directory of this run is unknown; give the log directory")
+        raise ConfigurationError(f"{reference}: the directory of this run is unknown; pass the log directory")
     return run.directory
 
 
@@ -76,7 +76,7 @@ def find_sessions(source: RunSource, reference: str) -> list[SessionRow]:
     if isinstance(meant, RunRow):
         return source.stored_profiles(meant)
     if is_on_volume(meant):
-        raise ConfigurationError(f"{meant}: the operator's volume cannot be listed; give a run, or {meant}/SESSION")
+        raise ConfigurationError(f"{meant}: the operator's volume cannot be listed; pass a run, or {meant}/SESSION")
     return sessions(meant)
 
 

@@ -64,7 +64,7 @@ def prune_sessions(
             then.
     """
     if keep is None and older_than_s is None:
-        raise ConfigurationError("prune: neither --keep nor --older-than is given; give one of them")
+        raise ConfigurationError("prune: neither --keep nor --older-than is given; pass one of them")
     rows: dict[str, SessionRow] = {}
     with opened(choice, references) as source:
         for reference in references:

@@ -84,7 +84,7 @@ async def find_run_object(cluster: Cluster, run: str, *, shortest_prefix: int = 
             "runs of all namespaces"
         )
     if len(found) > 1:
-        raise several(run, cluster.place, [_object_name(each) for each in found], "give one name")
+        raise several(run, cluster.place, [_object_name(each) for each in found], "pass one of these names")
     return found[0]
 
 

@@ -65,7 +65,7 @@ def runs_to_compare(source: RunSource, runs: Sequence[str], group: RunFilter | N
     if len(rows) < 2:
         given = f"--group {group.group}" if group is not None else " ".join(runs) or "compare"
         raise ConfigurationError(
-            f"{given}: {len(rows)} run in {source.place} to compare; give two runs or more, or --group"
+            f"{given}: {len(rows)} run in {source.place} to compare; pass two runs or more, or --group"
         )
     return rows
 

@@ -31,7 +31,7 @@ def edit_runs(source: RunSource, runs: Sequence[str], edit: RunEdit, output: Out
     """
     for option, text, limit in (("--name", edit.name, MAX_NAME), ("--notes", edit.notes, MAX_NOTES)):
         if text is not None and len(text) > limit:
-            raise ConfigurationError(f"{option}: has {len(text)} characters; give at most {limit}")
+            raise ConfigurationError(f"{option}: has {len(text)} characters; pass at most {limit}")
     meant = {(row.directory, row.run_id): row for row in map(source.find, runs)}
     edited = [source.edited(row, edit) for row in meant.values()]
     show_rows(edited, _COLUMNS, output, name=lambda row: row.run_id, document=lambda row: row.to_json())

@@ -100,7 +100,7 @@ class FileRuns(RunSource):
     def fetched_profile(self, profile: SessionRow) -> AbstractContextManager[SessionRow]:
         if is_on_volume(profile.url):
             raise ConfigurationError(
-                f"{profile.url}: lies on the operator's volume; give its cluster with --context or -n"
+                f"{profile.url}: lies on the operator's volume; choose its cluster with --context or -n"
             )
         return nullcontext(profile)
 

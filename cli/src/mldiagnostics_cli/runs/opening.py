@@ -68,7 +68,7 @@ def open_source(choice: SourceChoice, runs: Sequence[str] = ()) -> Iterator[RunS
             if not chosen.is_implicit:
                 raise
             raise ConfigurationError(
-                f"{DEFAULT_STORAGE}: no such directory, and no cluster ({error}); give the root of the runs with "
+                f"{DEFAULT_STORAGE}: no such directory, and no cluster ({error}); pass the root of the runs with "
                 "--storage, or a cluster with --context"
             ) from error
         yield opened

@@ -101,7 +101,7 @@ def _body(arguments: ScheduleArguments) -> dict[str, Any]:
             "no --every, --cron or --trigger: a schedule needs one of them; for example --every 6h"
         )
     if arguments.every and arguments.cron:
-        raise ConfigurationError("--every and --cron: both are given; give one of them")
+        raise ConfigurationError("--every and --cron: both are given; pass only one of them")
     if arguments.every:
         try:
             parse_period(arguments.every)
@@ -113,7 +113,7 @@ def _body(arguments: ScheduleArguments) -> dict[str, Any]:
 def _target(arguments: ScheduleArguments) -> dict[str, Any]:
     given = [each for each in (arguments.run, arguments.workload, arguments.labels) if each]
     if len(given) > 1:
-        raise ConfigurationError("--run, --workload and --label: more than one kind is given; give one of them")
+        raise ConfigurationError("--run, --workload and --label: more than one kind is given; pass only one of them")
     if arguments.run:
         return {"runRef": {"name": arguments.run}}
     if arguments.workload:

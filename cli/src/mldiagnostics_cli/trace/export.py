@@ -198,7 +198,7 @@ def _write_into(path: Path, content: Iterator[bytes]) -> None:
                 file.write(piece)
     except OSError as error:
         problem = error.strerror or error
-        raise ConfigurationError(f"{path}: cannot be written: {problem}; give another file with --out") from error
+        raise ConfigurationError(f"{path}: cannot be written: {problem}; pass another file with --out") from error
 
 
 def _resolved(stack: ExitStack, choice: SourceChoice, references: Sequence[str | JobLogs]) -> list[_Source]:
@@ -226,11 +226,11 @@ def _named(source: str) -> str | RunRow | list[Path] | None:
         logs = sorted(each for each in path.rglob("*") if each.is_file() and _is_log(each))
         if not logs:
             raise ConfigurationError(
-                f"{source}: has no logs; give files, or a directory with {', '.join(sorted(_LOG_SUFFIXES))}"
+                f"{source}: has no logs; pass files, or a directory with {', '.join(sorted(_LOG_SUFFIXES))}"
             )
         return logs
     if not path.exists() and path.with_suffix("").suffix + path.suffix and "://" not in source:
-        raise ConfigurationError(f"{source}: no such file; give the path of a log, a run, or - for standard input")
+        raise ConfigurationError(f"{source}: no such file; pass the path of a log, a run, or - for standard input")
     return find(".", source).row if is_directory(source) else None
 
 

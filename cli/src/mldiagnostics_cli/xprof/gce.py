@@ -94,7 +94,7 @@ def host_on_gce(spec: MachineSpec, *, another: bool) -> XprofInstance:
         ConfigurationError: gcloud is not installed, the directory is not in a bucket, or gcloud rejects the machine.
     """
     if not spec.log_directory.startswith("gs://") or "::" in spec.log_directory:
-        raise ConfigurationError(f"{spec.log_directory}: a virtual machine cannot read it; give gs://bucket/prefix")
+        raise ConfigurationError(f"{spec.log_directory}: a virtual machine cannot read it; pass gs://bucket/prefix")
     known = list_on_gce([spec.zone])
     existing = [] if another else [each for each in known if each.log_directory == spec.log_directory]
     if existing:

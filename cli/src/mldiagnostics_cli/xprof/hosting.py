@@ -97,7 +97,7 @@ def create_here(
     )
     _show([instance], output)
     if not has_profiles(log_directory):
-        note(f"{log_directory}: has no profiles yet; give the directory above plugins/profile if they are elsewhere.")
+        note(f"{log_directory}: has no profiles yet; pass the directory above plugins/profile if they are elsewhere.")
     if open_page:
         webbrowser.open(instance.url)
 
@@ -282,7 +282,7 @@ def _one(instances: Sequence[XprofInstance], wanted: str, runs: SourceChoice | N
     if found:
         names = ", ".join(f"{each.name} on {each.on}" for each in found)
         choice = "the name of one" if len({each.on for each in found}) == 1 else "a name and --on"
-        raise ConfigurationError(f"{wanted}: {len(found)} servers of XProf are meant: {names}; give {choice}")
+        raise ConfigurationError(f"{wanted}: {len(found)} servers of XProf are meant: {names}; pass {choice}")
     known = ", ".join(each.name for each in instances)
     hint = f"the servers are: {known}" if known else "`mldiag xprof create` makes one"
     raise ConfigurationError(f"{wanted}: no server of XProf has this name or log directory; {hint}")

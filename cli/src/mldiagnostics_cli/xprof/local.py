@@ -58,7 +58,7 @@ def create_local(
         raise ConfigurationError(f"xprof: is not installed; {install_hint('cli', extra='xprof')}")
     path = local_path(log_directory)
     if path is not None and not path.is_dir():
-        raise ConfigurationError(f"{log_directory}: no such directory; give the log directory of profiles")
+        raise ConfigurationError(f"{log_directory}: no such directory; pass the log directory of profiles")
     log_directory = absolute_location(log_directory)
     taken = [each.name for each in list_local()]
     if name in taken:

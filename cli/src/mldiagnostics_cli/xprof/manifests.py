@@ -126,7 +126,7 @@ def resources_of(machine_type: str | None, memory: str | None) -> dict[str, str]
     match = _MACHINE.fullmatch(machine_type)
     if match is None:
         raise ConfigurationError(
-            f"--machine-type {machine_type}: not the type of a machine; give one such as c4-highmem-8, or --memory"
+            f"--machine-type {machine_type}: not the type of a machine; pass a type such as c4-highmem-8, or --memory"
         )
     cpus = int(match[2]) * _ALLOCATABLE
     return {"cpu": f"{cpus:g}", "memory": memory or f"{int(cpus * _GIB_OF_A_CPU[match[1]])}Gi"}
@@ -273,7 +273,7 @@ def _secret_variables(spec: XprofSpec) -> dict[str, Any]:
         return {}
     if not is_staged(spec.log_directory):
         raise ConfigurationError(
-            f"--bucket-secret: is for s3:// and az://, not for {spec.log_directory}; give --service-account or --claim"
+            f"--bucket-secret: is for s3:// and az://, not for {spec.log_directory}; pass --service-account or --claim"
         )
     return {"envFrom": [{"secretRef": {"name": spec.bucket_secret}}]}
 
@@ -289,10 +289,10 @@ def _directory_in_pod(spec: XprofSpec) -> str:
         return location
     if not location.startswith(f"{_VOLUME}/") or ".." in location.split("/"):
         raise ConfigurationError(
-            f"{location}: a pod cannot read it; give the URL of a bucket, or volume:///path with --claim"
+            f"{location}: a pod cannot read it; pass the URL of a bucket, or volume:///path with --claim"
         )
     if spec.claim is None:
-        raise ConfigurationError(f"{location}: lies in a claim; give its name with --claim")
+        raise ConfigurationError(f"{location}: lies in a claim; pass its name with --claim")
     return _MOUNT + location.removeprefix(_VOLUME).rstrip("/")
 
 

@@ -78,7 +78,7 @@ def create_on_gke(log_directory: str, name: str | None, output: OutputFormat, *,
     """
     if not log_directory.startswith("gs://"):
         raise ConfigurationError(
-            f"{log_directory}: not in a bucket; give gs://bucket/path, or show the operator's volume with "
+            f"{log_directory}: not in a bucket; pass gs://bucket/path, or show the operator's volume with "
             "`mldiag xprof create volume:///… --on kubernetes --claim CLAIM`"
         )
     spec = XprofSpec(

@@ -32,7 +32,7 @@ def register(log_directory: str, *, name: str, group: str, project: str, region:
     directory = log_directory.rstrip("/")
     root, _, run_id = directory.rpartition("/")
     if not run_id or root.endswith(("/", ":")):
-        raise ConfigurationError(f"--log-directory {log_directory}: not a directory of a run; give gs://bucket/run")
+        raise ConfigurationError(f"--log-directory {log_directory}: not a directory of a run; pass gs://bucket/run")
     now = time.time()
     record = {
         "runId": run_id,

@@ -100,26 +100,34 @@ async def copy_from_volume(
                 return
         except ClusterError as error:
             if error.status in NOT_PERMITTED:
-                raise ClusterFailure(
-                    f"{location}: lies on the operator's volume, and {cluster} does not let you run programs "
-                    f"in pod {container.namespace}/{container.pod}; ask the administrator for the right to create "
-                    "pods/exec there, or capture to a bucket with --log-directory s3://…",
-                    status=error.status,
-                ) from error
+                raise _not_permitted(location, container, cluster, status=error.status) from error
             if copied:  # the archive of another pod would follow half of this one
                 raise
             unreadable.append(f"pod {container.namespace}/{container.pod} ({_problem(error)})")
-    if not containers:
-        raise ConfigurationError(
-            f"{location}: no pod of the operator runs in {cluster}; `mldiag doctor` checks the installation"
-        )
     if unreadable:
         raise ClusterFailure(
             f"{location}: the volume could not be read in {', '.join(unreadable)}; "
             "run the command again when the pods of the operator are ready",
             status=0,
         )
-    raise ConfigurationError(
+    raise _no_directory(location, cluster, has_operator=bool(containers))
+
+
+def _not_permitted(location: str, container: PodContainer, cluster: str, *, status: int) -> ClusterFailure:
+    return ClusterFailure(
+        f"{location}: lies on the operator's volume, and {cluster} does not let you run programs in pod "
+        f"{container.namespace}/{container.pod}; ask the administrator for the right to create pods/exec there, or "
+        "capture to a bucket with --log-directory s3://…",
+        status=status,
+    )
+
+
+def _no_directory(location: str, cluster: str, *, has_operator: bool) -> ConfigurationError:
+    if not has_operator:
+        return ConfigurationError(
+            f"{location}: no pod of the operator runs in {cluster}; `mldiag doctor` checks the installation"
+        )
+    return ConfigurationError(
         f"{location}: the operator's volume has no such directory; without a claim its files end with the operator's "
         "pod, so set the chart's value volume.claim.enabled"
     )

@@ -86,7 +86,7 @@ def _explained(wanted: VolumeDirectory, refusal: ClusterError, error: Exception,
             status=refusal.status,
         )
     if isinstance(refusal, NotFound) and refusal.detail.startswith(wanted.location):
-        return ConfigurationError(f"{refusal.detail}; give its namespace with -n")
+        return ConfigurationError(f"{refusal.detail}; pass its namespace with -n")
     status = error.status if isinstance(error, ClusterFailure | ClusterError) else 0
     if refusal.status in NOT_PERMITTED or status in NOT_PERMITTED:
         return ClusterFailure(

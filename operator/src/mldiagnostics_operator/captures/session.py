@@ -72,7 +72,7 @@ class Session:
             whose = f"the object with uid {owner}" if owner else "another writer"
             raise SessionTaken(
                 f"session {self._plan.session} in {directory.location} belongs to {whose}; "
-                "give another sessionId or storageLocation"
+                "set another sessionId or storageLocation"
             ) from None
 
     async def _has_record(self, location: Location, directory: LogDirectory) -> bool:

@@ -70,7 +70,7 @@ class VolumeShare:
         if is_used_up(used, free=space.free, total=space.total):
             raise StoreFull(
                 f"{directory}: its files have {used / _GIB:.1f} GiB and {space.free / _GIB:.1f} GiB of the volume are "
-                "free; delete sessions or runs of the namespace, or give a storageLocation in a bucket"
+                "free; delete sessions or runs of the namespace, or set a storageLocation in a bucket"
             )
 
     async def _used(self, name: str, directory: Location) -> int:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mldiagnostics_api.v1alpha1.schedule import (
         MLDiagnosticsSchedule,
         ScheduledCapture,
+        ScheduleRefusal,
         ScheduleStatus,
     )
 
@@ -102,12 +103,9 @@ def advance(
         is_admitted: Whether the namespace may have so many schedules.
         now: Current time.
     """
-    readiness = _prepare(schedule, memory, is_admitted)
-    if readiness.is_ready and (since := _full_since(captures, now)) is not None:
-        readiness = _storage_full(since)
+    readiness = _readiness(schedule, memory, captures, is_admitted=is_admitted, now=now)
     ended = {each.name: each for each in captures if each.ended is not None}
     entries = [_finished(each, ended) for each in recent_entries(schedule.status, now)]
-    refusals = list((schedule.status and schedule.status.refusals) or ())
     subjects = {run.name: run for run in runs if applies(schedule, run.name, run.labels, run.workload)}
     due = Due()
     if readiness.is_ready and memory.rules is not None:
@@ -120,8 +118,6 @@ def advance(
             others=lambda: [wanted_of(each) for each in others()],
             policy=policy,
         )
-        for wanted, refusal in due.refused:
-            refusals = with_refusal(refusals, refusal, wanted.target, now)
     memory.due.forget(subjects, now)
     timing = memory.rules.timing if readiness.is_ready and memory.rules is not None else None
     slot = next_start(timing, now) if timing else None
@@ -132,12 +128,27 @@ def advance(
         readiness=memory.rejected or readiness,
         summary=summary(schedule),
         entries=[*entries, *map(entry_of, due.admitted)],
-        refusals=refusals,
+        refusals=_refusals(schedule.status, due, now),
         runs=len(subjects),
         next_capture=slot,
         now=now,
     )
     return ScheduleStep(status, due.admitted, due.refused, _leaving(schedule, captures))
+
+
+def _readiness(
+    schedule: MLDiagnosticsSchedule,
+    memory: ScheduleMemory,
+    captures: Collection[AutomaticCapture],
+    *,
+    is_admitted: bool,
+    now: float,
+) -> Readiness:
+    """Return whether the schedule may capture, and its reason if not."""
+    readiness = _prepare(schedule, memory, is_admitted)
+    if readiness.is_ready and (since := _full_since(captures, now)) is not None:
+        return _storage_full(since)
+    return readiness
 
 
 def _prepare(schedule: MLDiagnosticsSchedule, memory: ScheduleMemory, is_admitted: bool) -> Readiness:
@@ -189,6 +200,14 @@ def _storage_full(since: float) -> Readiness:
         f"the storage was full at {moment}; free space there, or keep fewer captures; it is tried again after an hour"
     )
     return Readiness(ScheduleReason.STORAGE_FULL, message)
+
+
+def _refusals(status: ScheduleStatus | None, due: Due, now: float) -> list[ScheduleRefusal]:
+    """Return the refusals of the status with those of this step."""
+    refusals = list((status and status.refusals) or ())
+    for wanted, refusal in due.refused:
+        refusals = with_refusal(refusals, refusal, wanted.target, now)
+    return refusals
 
 
 def _finished(entry: ScheduledCapture, ended: Mapping[str, AutomaticCapture]) -> ScheduledCapture:

@@ -164,7 +164,7 @@ class ScheduleWork:
         if author is None or await self._writer.may_capture(meta.namespace, author):
             return None
         message = (
-            f"{author.name}, who wrote spec, may not create captures in namespace '{meta.namespace}' any more; give "
+            f"{author.name}, who wrote spec, may not create captures in namespace '{meta.namespace}' any more; grant "
             "them the right again, or let somebody who has it change spec"
         )
         return Readiness(ScheduleReason.AUTHOR_NOT_ALLOWED, message)

@@ -27,7 +27,7 @@ def targets_of(addresses: Sequence[str], *, workload_root: str | None = None) ->
         endpoint = host.lower().removesuffix("."), port  # host names ignore case and a final dot
         if endpoint in targets:
             raise ConfigurationError(
-                f"addresses: {address!r} appears twice; a process records one session at a time, give it once"
+                f"addresses: {address!r} appears twice, and a process records one session at a time; pass it once"
             )
         targets[endpoint] = Target(host, port, file_stem(host, port), workload_root=workload_root)
     if not targets:

@@ -8,7 +8,7 @@ from typing import Any
 from mldiagnostics.errors import ConfigurationError
 
 _STEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
-_ADDRESSES = "give a list of addresses such as ['10.0.0.7:9999'], or one address as a string"
+_ADDRESSES = "pass a list of addresses such as ['10.0.0.7:9999'], or one address as a string"
 
 
 def address_list(addresses: Any) -> list[str]:
@@ -33,7 +33,7 @@ def stem_list(stems: Any, count: int) -> list[str]:
         )
     if len(listed) != count or len(set(listed)) != count:
         raise ConfigurationError(
-            f"stems={stems!r}: not {count} different names; give one for each address, in the same order"
+            f"stems={stems!r}: not {count} different names; pass one for each address, in the same order"
         )
     return listed
 
@@ -63,7 +63,7 @@ def storage_path(name: str, value: Any) -> str:
     if isinstance(text, str) and text:
         return text
     raise ConfigurationError(
-        f"{name}={value!r}: not a path or URL; give a directory, gs://bucket/prefix, s3://… or az://…"
+        f"{name}={value!r}: not a path or URL; pass a directory, gs://bucket/prefix, s3://… or az://…"
     )
 
 

@@ -87,7 +87,7 @@ def probe_failed(target: Target, *, code: str, details: str, connectivity: Conne
         return TargetFailed(
             Reason.NOTHING_LISTENS,
             f"{address}: nothing listens on this port; call jax.profiler.start_server({target.port}) in the process, "
-            "or give the port that it uses",
+            "or use the port that it serves",
         )
     if connectivity is Connectivity.UNKNOWN_NAME:
         return TargetFailed(
@@ -116,7 +116,7 @@ def not_a_profiler(target: Target, details: str) -> TargetFailed:
     """Return the failure of a server that is not a profiler server."""
     return TargetFailed(
         Reason.NOT_A_PROFILER,
-        f"{target.address}: not a profiler server ({details}); give the port of jax.profiler.start_server",
+        f"{target.address}: not a profiler server ({details}); use the port of jax.profiler.start_server",
     )
 
 

@@ -187,7 +187,7 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.duration_ms < 1:
-            raise ConfigurationError(f"duration_ms: {self.duration_ms} ms is too short; give at least 1 ms")
+            raise ConfigurationError(f"duration_ms: {self.duration_ms} ms is too short; pass at least 1 ms")
         if self.recording is Recording.PAST and self.delivery is Delivery.WORKLOAD:
             raise ConfigurationError("recording: Past is returned to the caller; use another delivery than Workload")
 

@@ -187,9 +187,7 @@ class CheckpointBadputCalculator:
 
     def _prepare(self, operation_type: str | None) -> None:
         if operation_type not in _TIERS:
-            raise ConfigurationError(
-                f"operation_type={operation_type!r} is not a tier; give one of {', '.join(_TIERS)}"
-            )
+            raise ConfigurationError(f"operation_type={operation_type!r} is not a tier; use one of {', '.join(_TIERS)}")
         self.entries = self.entries or self.read_entries()
 
 

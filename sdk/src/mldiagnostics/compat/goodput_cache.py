@@ -155,7 +155,7 @@ def _cursor(info: object) -> tuple[datetime | None, str | None]:
     if when is not None and not isinstance(when, datetime):
         t = micros(when)
         if t is None:
-            problem = f"last_entry_info: {shown(info)} has no valid time and is ignored; give (datetime, id)"
+            problem = f"last_entry_info: {shown(info)} has no valid time and is ignored; pass (datetime, id)"
             warn_once("goodput-cursor", problem)
         when = None if t is None else datetime.fromtimestamp(t / 1e6, timezone.utc)
     return when, name if name is None or isinstance(name, str) else shown(name)

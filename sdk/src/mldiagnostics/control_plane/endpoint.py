@@ -59,7 +59,7 @@ def endpoint(url: str, source: Source, *, token_file: str = "", ca_file: str = "
         ConfigurationError: The URL is not one of HTTP; the message starts with the problem.
     """
     if not _is_url(url):
-        raise ConfigurationError("is not the URL of a control plane and is ignored; give https://host:port")
+        raise ConfigurationError("is not the URL of a control plane and is ignored; use https://host:port")
     return Endpoint(url.rstrip("/"), source, token_file or TOKEN_FILE, ca_file)
 
 

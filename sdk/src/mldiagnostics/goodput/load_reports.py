@@ -71,7 +71,7 @@ def read(
     read. Raises `ConfigurationError`, `LogUnreadable`, `MissingExtraError`.
     """
     if job is None and not logs:
-        raise ConfigurationError("no log: give the path or URL of a log, or --job and --logger")
+        raise ConfigurationError("no log is given; pass the path or URL of a log, or --job and --logger")
     if job is not None:
         logger = f"goodput_{job}" if logger is None else logger
         logs = [search_log(job, logger, log) for log in logs] or [search_log(job, logger)]
@@ -85,7 +85,7 @@ def _runs(url: str, job: str | None, query: ReportQuery) -> Iterator[tuple[Goodp
     except LogMissing as error:
         raise LogMissing(describe_nearby(url, query.command) or str(error)) from error
     if len(log.jobs) > 1:
-        raise ConfigurationError(f"{log.name}: has several jobs; give --job with one of {', '.join(sorted(log.jobs))}")
+        raise ConfigurationError(f"{log.name}: has several jobs; pass --job with one of {', '.join(sorted(log.jobs))}")
     row = _row(url, query)
     if row is not None and row.is_independent:
         raise LogMissing(f"{row.name or row.run_id}: {INDEPENDENT}")
@@ -95,7 +95,7 @@ def _runs(url: str, job: str | None, query: ReportQuery) -> Iterator[tuple[Goodp
         raise LogUnreadable(_no_event(log, url, job, sum(history.ignored.values())))
     if first > query.now:
         start, now = (f"{moment(each / 1e6)} UTC" for each in (first, query.now))
-        raise LogUnreadable(f"{log.name}: starts at {start}, after {now}; give a later --now, or compare the clocks")
+        raise LogUnreadable(f"{log.name}: starts at {start}, after {now}; pass a later --now, or compare the clocks")
     cluster = recorded_by_cluster(url)
     wanted = known if query.all_runs else [_one(known, query.run, log.name) if query.run else known[-1]]
     for run in wanted:
@@ -177,7 +177,7 @@ def _no_event(log: Log, url: str, job: str | None, ignored: int) -> str:
     """Return the message for a log without events."""
     invalid = f", and {ignored} invalid lines" if ignored else ""
     if job is None:
-        return f"{log.name}: no goodput events{invalid}; give the log of a job"
+        return f"{log.name}: no goodput events{invalid}; pass the log of a job"
     every = open_log(url)
     every.read_new(History(), datetime.now(timezone.utc))
     jobs = f"its jobs are: {', '.join(sorted(every.jobs))}" if every.jobs else "it may be the log of another job"

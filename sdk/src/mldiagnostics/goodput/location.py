@@ -72,7 +72,7 @@ def log_places(
     for root, known_by in roots:
         if root and root.startswith(_CUT) and "://" not in root:
             raise ConfigurationError(
-                f"{known_by.removesuffix('=')}: {root!r} lacks a slash; give a string such as gs://bucket/log or file:///log"
+                f"{known_by.removesuffix('=')}: {root!r} lacks a slash; use a string such as gs://bucket/log or file:///log"
             )
         if root and root.startswith(CLOUD_LOGGING):
             return [LogPlace(_in_cloud_logging(root, logger_name, job_name), known_by)]
@@ -120,7 +120,7 @@ def cloud_log(url: str) -> CloudLog:
     names = [unquote(name) for name in parts.path.split("/")[1:]]
     if len(names) != 2 or not all(names) or parts.scheme not in {"", "http", "https"}:
         raise ConfigurationError(
-            f"{url!r}: not a log of Cloud Logging; give cloud-logging://<project>/<logger name>/<job name>; an empty "
+            f"{url!r}: not a log of Cloud Logging; use cloud-logging://<project>/<logger name>/<job name>; an empty "
             "project is the project of the credentials"
         )
     if parts.scheme:

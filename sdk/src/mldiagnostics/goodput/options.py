@@ -28,7 +28,7 @@ def moment(text: str) -> int:
     except ValueError:
         seconds = _calendar(text)
     if not 0 <= seconds < _LATEST_S:
-        raise ConfigurationError(f"{text!r}: not a moment; give 2026-11-21T10:00:00Z or seconds since 1970")
+        raise ConfigurationError(f"{text!r}: not a moment; write 2026-11-21T10:00:00Z or seconds since 1970")
     return round(seconds * 1e6)
 
 
@@ -53,7 +53,7 @@ def window(text: str) -> float:
     match = _WINDOW.fullmatch(text.strip())
     seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
     if not 0 < seconds < _LATEST_S:
-        raise ConfigurationError(f"{text!r}: not a length of time; give seconds, or 45s, 30m, 1h, 7d, 2w")
+        raise ConfigurationError(f"{text!r}: not a length of time; pass seconds, or 45s, 30m, 1h, 7d, 2w")
     return seconds
 
 
@@ -64,7 +64,7 @@ def positive(text: str) -> float:
     except ValueError:
         number = 0.0
     if not 0 < number < _LATEST_S:
-        raise ConfigurationError(f"{text!r}: not a number above 0; give one such as 8")
+        raise ConfigurationError(f"{text!r}: not a number above 0; pass a number such as 8")
     return number
 
 
@@ -72,7 +72,7 @@ def interval(start: str, end: str) -> tuple[int, int]:
     """Return an interval from two moments. Raises `ConfigurationError` if it is empty."""
     bounds = moment(start), moment(end)
     if bounds[0] >= bounds[1]:
-        raise ConfigurationError(f"interval from {start} to {end}: does not end after its start; give a later end")
+        raise ConfigurationError(f"interval from {start} to {end}: does not end after its start; use a later end")
     return bounds
 
 
@@ -91,7 +91,7 @@ def exclusions(text: str, name: str) -> list[tuple[int, int]]:
     return [_exclusion(entry, f"{name}, entry {number}") for number, entry in enumerate(entries, start=1)]
 
 
-_EXPECTED = 'give [{"start_time_utc": "2026-11-21T10:00:00Z", "end_time_utc": "2026-11-21T11:00:00Z"}]'
+_EXPECTED = 'write [{"start_time_utc": "2026-11-21T10:00:00Z", "end_time_utc": "2026-11-21T11:00:00Z"}]'
 
 
 def _exclusion(entry: Any, where: str) -> tuple[int, int]:

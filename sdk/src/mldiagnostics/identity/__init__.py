@@ -64,5 +64,5 @@ def run_label_value(run: str) -> str:
     Its first 32 digits.
     """
     if not _RUN_ID.fullmatch(run):
-        raise ConfigurationError(f"{run!r} is not a run id; give 64 lower-case hex digits")
+        raise ConfigurationError(f"{run!r} is not a run id; pass 64 lower-case hex digits")
     return run[:RUN_LABEL_CHARACTERS]

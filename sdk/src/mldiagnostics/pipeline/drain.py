@@ -235,7 +235,7 @@ class Drain:
         try:
             return _writable(_whole(step))
         except Exception as error:  # noqa: BLE001 - a framework may raise anything when it reads an array
-            warn_once("bad-step", f"{name} is recorded without its step: {shown(error)}; give a whole number")
+            warn_once("bad-step", f"{name} is recorded without its step: {shown(error)}; pass a whole number")
             return None
 
     def _make_payload(self, make: PayloadMaker, t: float, step: Any) -> dict[str, object]:

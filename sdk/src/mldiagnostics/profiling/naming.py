@@ -66,12 +66,14 @@ def window(steps: tuple[int, int] | None, every_n_steps: int | None) -> StepWind
         every = 0 if every_n_steps is None else int(every_n_steps)
         first, last = (every, every + 1) if steps is None else map(int, steps)
     except (TypeError, ValueError):
-        raise ConfigurationError(f"{given}: not integers; give two steps, like (10, 13), and a number") from None
+        raise ConfigurationError(f"{given}: not integers; pass two steps, like (10, 13), and a number") from None
     if every < (every_n_steps is not None):
-        raise ConfigurationError(f"{given}: every_n_steps is not positive; give the steps between two profiles")
+        raise ConfigurationError(
+            f"{given}: every_n_steps is not positive; pass the number of steps between two profiles"
+        )
     if not 0 <= first < last:
         raise ConfigurationError(
-            f"{given}: steps do not increase; give the first and the one to stop at, like (10, 13)"
+            f"{given}: steps do not increase; pass the first and the one to stop at, like (10, 13)"
         )
     if every and last - first > every:
         raise ConfigurationError(f"{given}: more steps than every_n_steps; record fewer or profile less often")

@@ -164,8 +164,8 @@ def _free_port(port: int) -> int:
         raise CannotRecord(f"port {port!r} is not between 1 and {MAX_PORT}")
     if not is_free(port):
         raise CannotRecord(
-            f"port {port} is taken by {listener(port)}; set another port with MLDIAG_PROFILER_PORT, or give each "
-            "process of a host its own LOCAL_RANK"
+            f"port {port} is taken by {listener(port)}; set another port with MLDIAG_PROFILER_PORT, or set a "
+            "different LOCAL_RANK for each process of a host"
         )
     return port
 

@@ -169,7 +169,7 @@ class _ArgumentReader:
             text = str(name.value if isinstance(name, Enum) else name)
             self.report("name", f"is not a string; {text!r} is used")
             return text
-        self.report("name", "is not a name; give the run a string that is not empty; 'run' is used")
+        self.report("name", "is not a name; pass a string that is not empty; 'run' is used")
         return "run"
 
     def text(self, parameter: str, default: str | None = None) -> str | None:
@@ -239,7 +239,7 @@ class _ArgumentReader:
             parameter = "storage" if self._options.storage else "gcs_path"
             self.report(
                 parameter,
-                f"or MLDIAG_STORAGE: {location!r} is not a storage location; ./{DEFAULT_STORAGE} is used; give a path, "
+                f"or MLDIAG_STORAGE: {location!r} is not a storage location; ./{DEFAULT_STORAGE} is used; set a path, "
                 f"file:///…, {FORMS}",
             )
             return ""
@@ -266,7 +266,7 @@ class _ArgumentReader:
         if others:
             self.report(
                 "tags",
-                f"has tags that are left out: {', '.join(map(_shown, others[:5]))}; give at most {MAX_TAGS} texts of "
+                f"has tags that are left out: {', '.join(map(_shown, others[:5]))}; pass at most {MAX_TAGS} texts of "
                 f"1 to {MAX_TAG} characters in one line",
             )
         return tags

@@ -44,7 +44,7 @@ def final_phase(phase: RunPhase | str | None) -> Phase | None:
     if final is None:
         warn_once(
             "phase",
-            f"run.close(phase={phase!r}) is not a final phase and is ignored; give RunPhase.PHASE_COMPLETED or "
+            f"run.close(phase={phase!r}) is not a final phase and is ignored; pass RunPhase.PHASE_COMPLETED or "
             "RunPhase.PHASE_FAILED",
         )
     return final
@@ -67,7 +67,7 @@ def whole_step(number: Any) -> int | None:
             return step
     except Exception:  # noqa: BLE001, S110 - methods of a foreign object may raise anything
         pass
-    warn_once("step", f"run.step({shown(number)}) is ignored; give a whole number")
+    warn_once("step", f"run.step({shown(number)}) is ignored; pass a whole number")
     return None
 
 

@@ -120,6 +120,22 @@ def run_fields(
     )
 
 
+def constant_sections(fields: RunFields, arguments: RunArguments, identity: ResolvedIdentity) -> dict[str, object]:
+    """Return the parts of run.json that do not change while the run lasts."""
+    shared = identity.identity
+    return {
+        "runGroup": fields.run_group,
+        "tags": list(arguments.tags),
+        "notes": arguments.notes,
+        "identity": {
+            "source": shared.source if shared else "fresh",
+            "workload": dict(shared.workload) if shared else {},
+        },
+        "process": process_section(identity),
+        "sinks": list(arguments.sinks),
+    }
+
+
 def process_section(identity: ResolvedIdentity) -> dict[str, object]:
     """Return the section `process` of run.json, without unknown parts."""
     process = identity.process

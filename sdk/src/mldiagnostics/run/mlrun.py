@@ -28,7 +28,7 @@ from mldiagnostics.run.closing import (
     whole_step,
 )
 from mldiagnostics.run.config_dict import ConfigDict
-from mldiagnostics.run.fields import RunFields, kinds_section, process_section
+from mldiagnostics.run.fields import RunFields, constant_sections, kinds_section
 from mldiagnostics.run.state import RunState
 
 if TYPE_CHECKING:
@@ -113,23 +113,12 @@ class MLRun(RunFields):
             {"softwareConfigs": {}, "hardwareConfigs": {}, "userConfigs": arguments.configs},
             on_change=self._configs_changed,
         )
-        shared = identity.identity
         self._state = RunState(
             origin=self.origin,
             recording=recording,
             leads=leads,
             heartbeat_s=heartbeat_s,
-            facts={
-                "runGroup": self.run_group,
-                "tags": list(arguments.tags),
-                "notes": arguments.notes,
-                "identity": {
-                    "source": shared.source if shared else "fresh",
-                    "workload": dict(shared.workload) if shared else {},
-                },
-                "process": process_section(identity),
-                "sinks": list(arguments.sinks),
-            },
+            facts=constant_sections(fields, arguments, identity),
             kinds=lambda: kinds_section(self),
             configs=lambda: self._configs,
             gather=self._gather,

@@ -143,17 +143,22 @@ def machinelearning_run(  # noqa: PLR0917 - the order of parameters is that of G
         notes=notes,
         unknown=unknown,
     )
+    return _start(options, requested_at)
+
+
+def _start(options: RunOptions, requested_at: float) -> MLRun:
+    """Start a run; without `strict`, return one without records if that fails."""
     from mldiagnostics.run.startup import start_run  # noqa: PLC0415 - with the first run, not at import
     from mldiagnostics.run.unrecorded import unrecorded_run  # noqa: PLC0415 - the same
 
     try:
         return start_run(options, requested_at)
     except MLDiagnosticsError as error:
-        if strict is True:
+        if options.strict is True:
             raise
         warn_once("start", f"this run is not recorded: {error}")
     except (OSError, RuntimeError, MemoryError) as error:
         warn_once("start", f"this run is not recorded: the system lacks a resource that it needs: {error!r}")
     except Exception as error:  # noqa: BLE001 - a fault of ours must not cost the training
         warn_once("start", f"this run is not recorded: a fault in mldiagnostics, please report it: {error!r}")
-    return unrecorded_run(str(name))
+    return unrecorded_run(str(options.name))

@@ -228,7 +228,7 @@ def _absolute(location: str) -> str:
         return absolute_location(location)
     except FileNotFoundError:
         raise MLRunConfigurationError(
-            f"storage {location!r} is a relative path and the working directory was deleted; give an absolute path or "
+            f"storage {location!r} is a relative path and the working directory was deleted; set an absolute path or "
             "URL with storage= or MLDIAG_STORAGE"
         ) from None
 

@@ -48,11 +48,11 @@ def _empty(storage: str) -> tuple[int, str]:
     store = open_store(storage)
     path = local_path(storage)
     if path is not None and not path.is_dir():
-        return 1, f"{storage}: no such directory; give the root of the runs, such as the storage= of a run"
+        return 1, f"{storage}: no such directory; pass the root of the runs, such as the storage= of a run"
     try:
         store.open(RUN_RECORD).close()
     except MLDiagnosticsError:
-        return 0, f"{storage}: no runs yet; give the root of the runs, such as the storage= of a run"
+        return 0, f"{storage}: no runs yet; pass the root of the runs, such as the storage= of a run"
     parent, _, run = store.url().rstrip("/").rpartition("/")
     return 1, f"{storage}: this is the directory of one run; write {_PROGRAM} {shlex.quote(parent)} {shlex.quote(run)}"
 

@@ -58,7 +58,7 @@ def find_run_with_ranks(storage: str, run: str, *, now: float | None = None) -> 
         matching = [folder for folder in run_folders(store) if folder.startswith(run)]
         if len(matching) != 1:
             raise ConfigurationError(
-                f"{run!r}: {len(matching)} runs in {store.url()} have an id that starts so; give more of it"
+                f"{run!r}: {len(matching)} runs in {store.url()} have an id that starts so; pass more of it"
                 if matching
                 else f"{run!r}: 0 runs in {store.url()} have an id that starts so; list_runs shows the ids"
             )

@@ -129,7 +129,7 @@ def configs(run: RunRow | str) -> dict[str, Any]:
     """
     row = run_at(run) if isinstance(run, str) else run
     if row is None:
-        raise ConfigurationError(f"{run}: has no {RUN_RECORD}; give the directory of a run")
+        raise ConfigurationError(f"{run}: has no {RUN_RECORD}; pass the directory of a run")
     return dict(row.configs)
 
 

@@ -105,7 +105,7 @@ class PointSampler:
 
     def __init__(self, points: int | None) -> None:
         if points is not None and points < FEWEST_POINTS:
-            raise ConfigurationError(f"points={points!r}: too few for a curve; give {FEWEST_POINTS} or more, or None")
+            raise ConfigurationError(f"points={points!r}: too few for a curve; pass {FEWEST_POINTS} or more, or None")
         self._points = points
         self._limit = 0 if points is None else 4 * points
         self._kept = PointColumns()

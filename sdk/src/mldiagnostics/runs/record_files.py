@@ -149,4 +149,4 @@ class StoredRecordFiles:
 
 def _unreadable(path: str, error: OSError) -> StoreError:
     kind = StoreForbidden if isinstance(error, PermissionError) else StoreError
-    return kind(f"{path}: cannot be read: {error.strerror or error}; give this user the right to it")
+    return kind(f"{path}: cannot be read: {error.strerror or error}; grant this user the right to read it")

@@ -142,7 +142,7 @@ def events(
     """
     if unknown := sorted({*kinds} - (KINDS - {"metric"})):
         known = ", ".join(kind for kind in get_args(Kind) if kind != "metric")
-        raise ConfigurationError(f"kinds={unknown}: not kinds of events; give some of {known}")
+        raise ConfigurationError(f"kinds={unknown}: not kinds of events; use one or more of {known}")
     rows = [
         EventRow(
             t=record.t,

@@ -41,11 +41,11 @@ def open_store(url: str, *, timeout_s: float = 60.0) -> Store:
         'gs://bucket/runs/notes/readme.txt'
     """
     if not url:
-        raise ConfigurationError(f"the storage location is empty; give a path, file:///…, {FORMS}")
+        raise ConfigurationError(f"the storage location is empty; pass a path, file:///…, {FORMS}")
     if (path := path_of(url)) is not None:
         return LocalStore(Path(path))
     if not is_bucket(url):
-        raise ConfigurationError(f"{url!r}: not a storage location; give a path, file:///…, {FORMS}")
+        raise ConfigurationError(f"{url!r}: not a storage location; pass a path, file:///…, {FORMS}")
     location = BucketUrl.parse(url)
     require(location.scheme.module, extra=location.scheme.extra, needed_for=url)
     return _OPENERS[location.scheme.extra](location, timeout_s)

@@ -50,7 +50,7 @@ def test_runs_with_ids_are_distinguished_by_them() -> None:
     assert job_history.runs(micros(2)) == ["1", "blue"]
     assert job_history.of(micros(70)).started == micros(5)
     assert job_history.of(micros(70), "blue").account(micros(70)).disruptions == 1
-    with pytest.raises(KeyError, match="run 'red': not in the log; give one of 1, blue, green"):
+    with pytest.raises(KeyError, match="run 'red': not in the log; use one of 1, blue, green"):
         job_history.of(micros(70), "red")
 
 

@@ -95,7 +95,7 @@ def test_saves_are_distinguished_by_directory_and_restores_by_kind() -> None:
 
 
 def test_another_tier_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="'remote' is not a tier; give one of local, persistent"):
+    with pytest.raises(ConfigurationError, match="'remote' is not a tier; use one of local, persistent"):
         calculator().calculate_save_operation_checkpoint_manager_blocking_time("remote")
 
 

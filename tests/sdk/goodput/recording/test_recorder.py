@@ -433,4 +433,4 @@ def test_names_that_are_too_long_record_nothing_and_say_so(
     recorder.record_step_start_time(1)
     recorder.close()
     assert not (tmp_path / "log").exists()
-    assert "has 1001 characters, nothing is recorded; give at most 1000" in caplog.text
+    assert "has 1001 characters, nothing is recorded; pass at most 1000" in caplog.text

@@ -44,7 +44,7 @@ def capture_order(body: bytes) -> CaptureOrder:
     if not isinstance(order_id, str) or not _ORDER_ID.fullmatch(order_id):
         raise _bad("orderId: is not a text of 10 hexadecimal digits; reload the page")
     if not _is_count(milliseconds) or not 1 <= milliseconds <= MAX_CAPTURE_MS:
-        raise _bad(f"durationMilliseconds: is not a whole number from 1 to {MAX_CAPTURE_MS}; give a shorter duration")
+        raise _bad(f"durationMilliseconds: is not a whole number from 1 to {MAX_CAPTURE_MS}; choose a shorter duration")
     if not isinstance(ranks, list) or not all(_is_count(rank) for rank in ranks):
         raise _bad("ranks: is not a list of numbers; reload the page")
     if not ranks:

@@ -40,7 +40,7 @@ def curve_query(parameters: Parameters) -> CurveQuery:
     _reject_unknown(parameters, _KNOWN)
     metrics = tuple(dict.fromkeys(parameters.getall("metric", [])))
     if not 0 < len(metrics) <= MAX_METRICS:
-        raise _bad(f"metric: {len(metrics)} are given; give 1 to {MAX_METRICS}")
+        raise _bad(f"metric: {len(metrics)} are given; pass 1 to {MAX_METRICS}")
     start, end = _number(parameters, "from"), _number(parameters, "to")
     if start is not None and end is not None and start > end:
         raise _bad(f"from: {start:g} is after to, {end:g}; swap them")
@@ -82,14 +82,14 @@ def run_names(parameters: Parameters) -> list[str]:
     _reject_unknown(parameters, frozenset({"run"}))
     names = list(dict.fromkeys(parameters.getall("run", [])))
     if not 0 < len(names) <= MAX_LISTED_REPORTS:
-        raise _bad(f"run: {len(names)} are given; give 1 to {MAX_LISTED_REPORTS}")
+        raise _bad(f"run: {len(names)} are given; pass 1 to {MAX_LISTED_REPORTS}")
     return names
 
 
 def _one(parameters: Parameters, name: str) -> str | None:
     values = parameters.getall(name, [])
     if len(values) > 1:
-        raise _bad(f"{name}: is given {len(values)} times; give it once")
+        raise _bad(f"{name}: is given {len(values)} times; pass it once")
     return values[0] if values else None
 
 

@@ -108,11 +108,11 @@ class ClusterSource(ListedSource):
             SyncState.UNKNOWN: "the cluster does not respond; check your VPN and `kubectl get mlruns`",
             SyncState.BEHIND: "the connection to the cluster is lost; the list may be old",
             SyncState.ABSENT: "the cluster has no MLRuns; install the chart mldiagnostics-connection-operator",
-            SyncState.FORBIDDEN: "you may not list MLRuns here; give a namespace with -n, or ask for the right to it",
+            SyncState.FORBIDDEN: "you may not list MLRuns here; pass a namespace with -n, or ask for the right to it",
         }
         reason = reasons.get(self._informer.state, "")
         if not reason and self._store.left_out:
-            reason = f"more than {MAX_RUNS} runs; the others are left out, give a namespace with -n"
+            reason = f"more than {MAX_RUNS} runs, and the others are left out; pass a namespace with -n"
         return f"{self._place}: {reason}" if reason else ""
 
     @property

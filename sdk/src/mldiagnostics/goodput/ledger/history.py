@@ -99,7 +99,7 @@ class History:
         if run is None:
             return next(reversed(known.values()))
         if run not in known:
-            raise KeyError(f"run {run!r}: not in the log; give one of {', '.join(known)}")
+            raise KeyError(f"run {run!r}: not in the log; use one of {', '.join(known)}")
         return known[run]
 
     def dump(self, file: BinaryIO) -> None:

@@ -46,7 +46,7 @@ class LocalLog:
         path = local_path(place)
         if path is None:
             raise ConfigurationError(
-                f"log: {place!r} is not a goodput log; give a path, file:///…, gs://…, s3://…, az://… or "
+                f"log: {place!r} is not a goodput log; pass a path, file:///…, gs://…, s3://…, az://… or "
                 "cloud-logging:…"
             )
         self._path: Path = path

@@ -32,12 +32,12 @@ def window(start: object, end: object) -> tuple[float, float]:
     Raises ValueError if a bound is missing or the window is empty, TypeError if a bound is not a datetime.
     """
     if start is None or end is None:
-        raise ValueError(f"window from {start} to {end}: a bound is missing; give interval_start and interval_end")
+        raise ValueError(f"window from {start} to {end}: a bound is missing; pass interval_start and interval_end")
     if not isinstance(start, datetime) or not isinstance(end, datetime):
-        raise TypeError(f"window from {start!r} to {end!r}: not datetimes; give two datetimes")
+        raise TypeError(f"window from {start!r} to {end!r}: not datetimes; pass two datetimes")
     bounds = [bound if bound.tzinfo else bound.replace(tzinfo=timezone.utc) for bound in (start, end)]
     if bounds[0] >= bounds[1]:
-        raise ValueError(f"window from {start} to {end}: does not end after its start; give a later interval_end")
+        raise ValueError(f"window from {start} to {end}: does not end after its start; pass a later interval_end")
     return bounds[0].timestamp(), bounds[1].timestamp()
 
 
@@ -50,8 +50,8 @@ def retention(period: timedelta | float | None) -> timedelta | None:
     if period is None:
         return None
     if isinstance(period, bool) or not isinstance(period, (int, float, timedelta)):
-        raise TypeError(f"max_logs_retention_period={period!r}: not a length of time; give seconds or a timedelta")
+        raise TypeError(f"max_logs_retention_period={period!r}: not a length of time; pass seconds or a timedelta")
     seconds = period.total_seconds() if isinstance(period, timedelta) else period
     if not seconds > 0:  # nor NaN
-        raise ConfigurationError(f"max_logs_retention_period={period!r}: not above 0; give seconds or a timedelta")
+        raise ConfigurationError(f"max_logs_retention_period={period!r}: not above 0; pass seconds or a timedelta")
     return timedelta(seconds=seconds) if seconds < _LONGEST_RETENTION_S else None

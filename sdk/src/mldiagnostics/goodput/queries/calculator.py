@@ -83,7 +83,7 @@ class GoodputCalculator(GoodputExclusion):
         run: str | None = None,
     ) -> None:
         if not callable(clock):
-            raise TypeError(f"clock={clock!r}: not callable; give a function that returns POSIX seconds")
+            raise TypeError(f"clock={clock!r}: not callable; pass a function that returns POSIX seconds")
         self._clock = clock
         self._lock = threading.RLock()
         live = clock is time.time
@@ -192,7 +192,7 @@ class GoodputCalculator(GoodputExclusion):
             raise ValueError(f"no step times: {self._source.name} has no step that ended")
         ideal = steps.ideal if configured_ideal_step_time is None else configured_ideal_step_time
         if ideal is None:
-            raise ValueError("no ideal step time can be computed from these steps: give configured_ideal_step_time")
+            raise ValueError("no ideal step time can be computed from these steps; pass configured_ideal_step_time")
         return steps.deviations(ideal)
 
     @serialized

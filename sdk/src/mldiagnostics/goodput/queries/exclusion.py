@@ -57,10 +57,10 @@ def get_exclusion_overlap(start: float, end: float, exclusions: Sequence[tuple[f
 def _valid_intervals(intervals: Iterable[tuple[object, object]]) -> Iterable[tuple[float, float]]:
     for start, end in intervals:
         if not isinstance(start, datetime) or not isinstance(end, datetime):
-            raise TypeError(f"exclusion {start!r} to {end!r}: not datetimes; give two, with a time zone")
+            raise TypeError(f"exclusion {start!r} to {end!r}: not datetimes; pass two, with a time zone")
         if start.utcoffset() is None or end.utcoffset() is None:
-            LOGGER.warning("exclusion %s to %s ignored: no time zone; give datetimes with a time zone", start, end)
+            LOGGER.warning("exclusion %s to %s ignored: no time zone; pass datetimes with a time zone", start, end)
         elif start >= end:
-            LOGGER.warning("exclusion %s to %s ignored: it does not end after its start; give a later end", start, end)
+            LOGGER.warning("exclusion %s to %s ignored: it does not end after its start; pass a later end", start, end)
         else:
             yield start.timestamp(), end.timestamp()

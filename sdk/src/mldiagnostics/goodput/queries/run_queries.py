@@ -53,7 +53,7 @@ class RunQueries:
             return history.of(moment, self._run), moment
         except KeyError as error:
             known = ", ".join(history.runs(moment))
-            raise ConfigurationError(f"run={self._run!r}: not in {self._source.name}; give one of {known}") from error
+            raise ConfigurationError(f"run={self._run!r}: not in {self._source.name}; use one of {known}") from error
 
     def runs(self, now: float) -> list[str]:
         """Return the names of the runs in the log, oldest first."""

@@ -44,11 +44,11 @@ class LogSource:
     ) -> None:
         for name, value in (("job_name", job_name), ("logger_name", logger_name)):
             if not isinstance(value, str):
-                raise TypeError(f"{name}={value!r}: not a string; give the {name} of the recorder")
+                raise TypeError(f"{name}={value!r}: not a string; pass the {name} of the recorder")
             if not value:
-                raise ConfigurationError(f"{name}: empty; give the {name} of the recorder")
+                raise ConfigurationError(f"{name}: empty; pass the {name} of the recorder")
         if given is not None and log is not None:
-            raise ConfigurationError("cloud_logger, log: both name a log; give one of them")
+            raise ConfigurationError("cloud_logger, log: both name a log; pass only one of them")
         self.job_name = job_name
         self._given = given
         self._live = live

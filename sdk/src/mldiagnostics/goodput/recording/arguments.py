@@ -40,14 +40,14 @@ def posix_seconds(moment: object) -> float | None:
                 warn_once(
                     "goodput-monotonic",
                     f"moment {shown(moment)}: not POSIX seconds (before the year 2000), the event is recorded as now; "
-                    "give time.time(), not time.monotonic() or time.perf_counter(), or leave it out",
+                    "pass time.time(), not time.monotonic() or time.perf_counter(), or leave it out",
                 )
                 return time()
     if 0.0 <= t < _END_OF_TIME_S:
         return t
     warn_once(
         "goodput-time",
-        f"moment {shown(moment)!r}: not a moment between 1970 and 2200, the event is dropped; give a datetime or "
+        f"moment {shown(moment)!r}: not a moment between 1970 and 2200, the event is dropped; pass a datetime or "
         "POSIX seconds",
     )
     return None
@@ -73,7 +73,7 @@ def are_short(job_name: str, logger_name: str) -> bool:
         if len(name) > MAX_NAME:
             warn_once(
                 "goodput-name",
-                f"{parameter}: {name[:40]!r}… has {len(name)} characters, nothing is recorded; give at most {MAX_NAME}",
+                f"{parameter}: {name[:40]!r}… has {len(name)} characters, nothing is recorded; pass at most {MAX_NAME}",
             )
             return False
     return True

@@ -59,12 +59,7 @@ def make_report(
         ConfigurationError: `created` is after the start of the job.
     """
     whole = view.account(now)
-    if created is not None and created > whole.start:
-        late_s = (created - whole.start) / 1e6
-        raise ConfigurationError(
-            f"created={created / 1e6}: {late_s} s after the start of {name or 'the job'} at {whole.start / 1e6}; "
-            "give an earlier time"
-        )
+    _check_created(created, whole.start, name)
     losses = figures.reliability_of(view, now, cluster, created=created, devices=devices)
     disruptions, attempts = losses.disruptions, view.attempts(now)
     causes = {each.restarted: each.cause for each in disruptions}
@@ -72,6 +67,8 @@ def make_report(
     efficiencies = view.slices(now, whole.start, whole.end)
     cumulative = breakdown(view.account(now, exclude=exclude) if exclude else whole)
     times = view.step_times(now)
+    if ideal_step_time_s is None:
+        ideal_step_time_s = _seconds(view.ideal_step_time(now))
     return GoodputReport(
         name=name,
         job=job,
@@ -84,22 +81,14 @@ def make_report(
         devices=devices,
         cumulative=cumulative,
         since_resume=breakdown(view.account(now, start=resumed, exclude=exclude)),
-        windows=tuple(
-            breakdown(view.account(now, start=now - round(window * 1e6), end=now, exclude=exclude), window)
-            for window in windows_s
-        ),
+        windows=tuple(_window(view, now, window, exclude) for window in windows_s),
         attempts=tuple(_attempt(view, now, attempt, exclude, causes) for attempt in attempts),
         disruptions=tuple(map(_disruption, disruptions)),
         ettr=losses.ettr,
         failures=losses.failures,
         lost_work=figures.lost_work(disruptions, devices),
         checkpoints=figures.checkpoints(view.spans(now, SAVING), losses.failures.mttf_s),
-        steps=figures.steps(
-            times,
-            ideal_step_time_s if ideal_step_time_s is not None else _seconds(view.ideal_step_time(now)),
-            attempts,
-            whole.max_step,
-        ),
+        steps=figures.steps(times, ideal_step_time_s, attempts, whole.max_step),
         hang=_hang(view, now, times, attempts, disruptions),
         stepping_slice_efficiency=efficiencies and efficiencies[0],
         available_slice_efficiency=efficiencies and efficiencies[1],
@@ -107,6 +96,14 @@ def make_report(
         ignored=dict(sorted(view.ignored.items())),
         start_up_s=cluster.start_up_s,
     )
+
+
+def _check_created(created: int | None, start: int, name: str) -> None:
+    if created is not None and created > start:
+        raise ConfigurationError(
+            f"created={created / 1e6}: {(created - start) / 1e6} s after the start of {name or 'the job'} at "
+            f"{start / 1e6}; pass an earlier time"
+        )
 
 
 def bucket_name(spent: Bucket) -> str:
@@ -137,6 +134,11 @@ def breakdown(account: Account, window_s: float | None = None) -> TimeBreakdown:
         last_step=account.last_step,
         window_s=window_s,
     )
+
+
+def _window(view: RunView, now: int, length_s: float, exclude: Sequence[tuple[int, int]]) -> TimeBreakdown:
+    account = view.account(now, start=now - round(length_s * 1e6), end=now, exclude=exclude)
+    return breakdown(account, length_s)
 
 
 def _attempt(
