@@ -24,17 +24,20 @@ from rich.terminal_theme import DEFAULT_TERMINAL_THEME, DIMMED_MONOKAI, Terminal
 from rich.text import Text
 from support.programs.browser import REMEDY, executable
 from support.programs.documents import blocks
+from support.programs.xprof_server import xprof_server
 
 DOCS: Final = Path(__file__).parents[1]
 PICTURES: Final = DOCS / "pictures"
 TUTORIAL: Final = DOCS / "tutorials/laptop.md"
 RUN: Final = "first"
+DIRECTORY: Final = "first-run"
+SESSION: Final = "a0-s100"
 SIZE: Final = ViewportSize(width=1000, height=640)
 COLUMNS: Final = 110
 PARTS: Final = {
     "curves": ("nav.tabs a[data-part=curves]", "figure.curve canvas"),
     "goodput": ("nav.tabs a[data-part=goodput]", "text=By cause"),
-    "verdict": ("a:has-text('a0-s100')", "ul.findings"),
+    "verdict": (f"a:has-text('{SESSION}')", "ul.findings"),
 }
 """Parts of the page of a run: the link to each, and an element that it has once it is complete."""
 COMMANDS: Final = {"goodput": ("goodput", RUN), "diagnose": ("diagnose", RUN)}
@@ -55,6 +58,8 @@ def main() -> None:
         for command, arguments in COMMANDS.items():
             draw_terminal(command, arguments, folder)
         asyncio.run(draw_pages(folder / "mldiagnostics", browser))
+        with xprof_server("--logdir", str(folder / "mldiagnostics" / DIRECTORY)) as address:
+            asyncio.run(draw_xprof(address, browser))
 
 
 def train(folder: Path) -> None:
@@ -97,6 +102,15 @@ async def draw_pages(root: Path, browser: Path) -> None:
                     await page.locator(link).first.click()
                     await page.wait_for_selector(content)
                     await page.screenshot(path=PICTURES / f"view-{part}-{form}.png")
+
+
+async def draw_xprof(address: str, browser: Path) -> None:
+    """Draw the profile in XProf, which has a light form only."""
+    async with opened(browser, "light") as page:
+        async with page.expect_response(lambda response: "resolution=" in response.url):  # the events that it draws
+            await page.goto(f"{address}/?run={SESSION}&tool=trace_viewer@")
+        await page.wait_for_load_state("networkidle")
+        await page.screenshot(path=PICTURES / "xprof.png")
 
 
 @asynccontextmanager

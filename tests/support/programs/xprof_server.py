@@ -1,4 +1,4 @@
-"""XProf's server as a deployment of the view runs it: without a log directory, on this machine only."""
+"""XProf's server as a deployment of the view runs it: on this machine only."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ START_LIMIT_S = 120
 
 
 @contextmanager
-def xprof_server() -> Iterator[str]:
+def xprof_server(*options: str) -> Iterator[str]:
     """Run the server while the block runs, and yield its address."""
     port, grpc_port = free_ports(2)
-    command = [sys.executable, "-P", *COMMAND, "--port", str(port), "--grpc_port", str(grpc_port)]
+    command = [sys.executable, "-P", *COMMAND, "--port", str(port), "--grpc_port", str(grpc_port), *options]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:
             address = f"http://127.0.0.1:{port}"
