@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
     from mldiagnostics.runs.run_record import RecordedRun
 
-__all__ = ["check_root", "find", "is_directory", "is_on_volume", "is_run_directory", "is_workload", "several"]
+__all__ = ["check_root", "find", "is_directory", "is_run_directory", "is_workload", "several"]
 
-_VOLUME = "volume://"
 _SHOWN = 5
 """Number of possible runs that a message names."""
 _ID_LENGTH, _ID_SHOWN = 64, 16
@@ -114,11 +113,6 @@ def is_workload(run: str) -> bool:
 def is_run_directory(text: str) -> bool:
     """Return whether a word is the directory of a run on this machine, or a URL."""
     return "://" in text or (Path(text) / RUN_RECORD).is_file()
-
-
-def is_on_volume(location: str) -> bool:
-    """Return whether a location is on the operator's volume, as a cluster shows it."""
-    return location.startswith(_VOLUME)
 
 
 def _has_record(storage: str) -> bool:

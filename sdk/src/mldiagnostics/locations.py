@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["BUCKET_SCHEMES", "absolute_location", "is_bucket", "local_path", "path_of"]
+__all__ = ["BUCKET_SCHEMES", "absolute_location", "is_bucket", "is_on_volume", "local_path", "path_of"]
 
 BUCKET_SCHEMES = ("gs", "s3", "az", "abfss")
 """Schemes of URLs in buckets: Google Cloud, S3 and its relatives, Azure, and Azure with the account in the URL."""
@@ -20,6 +20,11 @@ def is_bucket(location: str) -> bool:
     """
     scheme, separator, _ = location.partition("://")
     return bool(separator) and scheme in BUCKET_SCHEMES
+
+
+def is_on_volume(location: str) -> bool:
+    """Return whether a location is on the operator's volume, as a cluster shows it."""
+    return location.startswith("volume://")
 
 
 def path_of(location: str) -> str | None:

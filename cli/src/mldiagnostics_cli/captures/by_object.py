@@ -11,7 +11,7 @@ from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from mldiagnostics.locations import is_bucket
+from mldiagnostics.locations import is_bucket, is_on_volume
 from mldiagnostics_api.captures.capture_object import CaptureStatus
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.client.apiserver import ClusterError, Unavailable, path_to
@@ -33,7 +33,6 @@ from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.exit_codes import INTERRUPTED
 from mldiagnostics_cli.output import note, show, show_document, show_rows
 from mldiagnostics_cli.runs.cluster_runs import find_run_object
-from mldiagnostics_cli.sources import is_on_volume
 from mldiagnostics_cli.table import TableColumn
 from mldiagnostics_cli.values import DASH, size
 

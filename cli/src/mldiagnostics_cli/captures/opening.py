@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.layout import xprof_page
-from mldiagnostics.locations import is_bucket
+from mldiagnostics.locations import is_bucket, is_on_volume
 from mldiagnostics.store import open_store
 
 from mldiagnostics_cli.captures.settings import DEFAULT_DIRECTORY
@@ -17,7 +17,6 @@ from mldiagnostics_cli.commands.source_options import SourceChoice
 from mldiagnostics_cli.output import note
 from mldiagnostics_cli.profiles.copying import copy_session, files_of
 from mldiagnostics_cli.profiles.references import find_session, opened
-from mldiagnostics_cli.sources import is_on_volume
 from mldiagnostics_cli.xprof.hosting import host_here
 from mldiagnostics_cli.xprof.in_cluster import find_shown, forward_in_cluster
 from mldiagnostics_cli.xprof.limits import IDLE_S

@@ -111,7 +111,7 @@ def complete_sessions(context: click.Context, _parameter: click.Parameter, incom
 
 
 def _rows(source: RunSource) -> list[RunRow]:
-    from mldiagnostics_cli.runs.run_filter import RunFilter
+    from mldiagnostics.runs.run_filter import RunFilter
 
     return source.rows(RunFilter())
 

@@ -83,12 +83,13 @@ def _list(
     output: OutputFormat,
 ) -> None:
     """List runs, the newest first."""
+    from mldiagnostics.runs.run_filter import RunFilter
+
     from mldiagnostics_cli.runs.listing import show_runs
     from mldiagnostics_cli.runs.opening import open_source
-    from mldiagnostics_cli.runs.run_filter import RunFilter
 
     with open_source(source) as opened:
-        show_runs(opened, RunFilter(group=group, tag=tag, phase=phase, since=since, name=name, limit=limit), output)
+        show_runs(opened, RunFilter(run_group=group, tag=tag, phase=phase, since=since, name=name, limit=limit), output)
 
 
 @runs.command(
@@ -158,15 +159,16 @@ def _watch(
 
     With RUN, it ends with this run: with 0 if the run has completed, with 1 if it has failed.
     """
+    from mldiagnostics.runs.run_filter import RunFilter
+
     from mldiagnostics_cli.runs.opening import open_source
-    from mldiagnostics_cli.runs.run_filter import RunFilter
     from mldiagnostics_cli.runs.watch import watch_run, watch_runs
 
     if run is not None and (group or phase):
         raise click.UsageError("RUN and a filter: both are given; pass only one of them", click.get_current_context())
     with open_source(source, [run] if run else ()) as opened:
         if run is None:
-            watch_runs(opened, RunFilter(group=group, phase=phase), output, interval_s=interval)
+            watch_runs(opened, RunFilter(run_group=group, phase=phase), output, interval_s=interval)
         else:
             watch_run(opened, run, output, interval_s=interval)
 
@@ -197,15 +199,16 @@ def _compare(
     output: OutputFormat,
 ) -> None:
     """Compare runs: progress, goodput, configurations that differ, last metrics and curves."""
+    from mldiagnostics.runs.run_filter import RunFilter
+
     from mldiagnostics_cli.runs.comparison import compare_runs, runs_to_compare
     from mldiagnostics_cli.runs.opening import open_source
-    from mldiagnostics_cli.runs.run_filter import RunFilter
 
     if len(run) < 2 and group is None:
         given = run[0] if run else "no run"
         raise click.UsageError(f"{given}: pass two runs or more to compare, or --group", click.get_current_context())
     with open_source(source, run) as opened:
-        rows = runs_to_compare(opened, run, RunFilter(group=group) if group else None)
+        rows = runs_to_compare(opened, run, RunFilter(run_group=group) if group else None)
         compare_runs(opened, rows, output, metrics=metrics, rank=rank)
 
 

@@ -6,10 +6,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from mldiagnostics.runs.run_filter import RunFilter
+
 from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.output import note, show_rows
 from mldiagnostics_cli.profiles.references import find_sessions, opened
-from mldiagnostics_cli.runs.run_filter import RunFilter
 from mldiagnostics_cli.table import TableColumn
 from mldiagnostics_cli.values import DASH, age, size
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 from mldiagnostics.layout import PROFILE_DIR, RUN_RECORD
-from mldiagnostics.locations import absolute_location, local_path
+from mldiagnostics.locations import absolute_location, is_on_volume, local_path
 from mldiagnostics.runs import RunRow, SessionRow, sessions
 
 from mldiagnostics_cli.runs.opening import open_source
-from mldiagnostics_cli.sources import find, is_on_volume, is_workload
+from mldiagnostics_cli.sources import find, is_workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from mldiagnostics.errors import ConfigurationError, StoreError
 from mldiagnostics.layout import CAPTURE_RECORD, PROFILE_DIR
+from mldiagnostics.locations import is_on_volume
 from mldiagnostics.store import open_store
 
 from mldiagnostics_cli.commands.options import OutputFormat
@@ -18,7 +19,6 @@ from mldiagnostics_cli.output import is_terminal, note, show_rows
 from mldiagnostics_cli.profiles.listing import columns
 from mldiagnostics_cli.profiles.references import find_session, find_sessions, opened
 from mldiagnostics_cli.profiles.retention import expired
-from mldiagnostics_cli.sources import is_on_volume
 from mldiagnostics_cli.values import size
 
 if TYPE_CHECKING:

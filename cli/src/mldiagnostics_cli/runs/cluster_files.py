@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 from mldiagnostics.layout import PROFILE_DIR, TRACE_SUFFIX
+from mldiagnostics.locations import is_on_volume
 from mldiagnostics.runs import sessions
 from mldiagnostics_kube.installation.operator_policy import default_root
 from mldiagnostics_kube.installation.result_files import VolumeDirectory, copy_directory
 
 from mldiagnostics_cli.output import note
-from mldiagnostics_cli.sources import is_on_volume
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Sequence

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.lifecycle.outcome import FINAL
 from mldiagnostics.locations import is_bucket
 from mldiagnostics.runs import series, with_goodput
 from mldiagnostics.runs.reference import NamedRun, meant_runs
@@ -38,12 +39,12 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from mldiagnostics.runs import AttemptRow, MetricSeries, RankRow, RunRow, SessionRow
+    from mldiagnostics.runs.run_filter import RunFilter
     from mldiagnostics_kube.client.api_client import ApiClient
 
     from mldiagnostics_cli.cluster.connection import Cluster
     from mldiagnostics_cli.cluster.options import ClusterOptions
     from mldiagnostics_cli.runs.run_edit import RunEdit
-    from mldiagnostics_cli.runs.run_filter import RunFilter
 
     Body = dict[str, Any]
 
@@ -51,7 +52,6 @@ __all__ = ["ClusterRuns", "find_run_object", "open_cluster_runs"]
 
 T = TypeVar("T")
 
-_FINAL = ("Completed", "Failed")
 _TRIES = 5
 """Of a change of an MLRun, whose operator changes it too."""
 
@@ -115,8 +115,7 @@ class ClusterRuns(RunSource):
     @override
     def rows(self, wanted: RunFilter) -> list[RunRow]:
         bodies = self._wait(self._cluster.client.items(path_to(*RUNS.gvr, namespace=self._cluster.scope), dict))
-        rows = [row for body in bodies if wanted.matches(row := self._row(body))]
-        return sorted(rows, key=lambda row: (-(row.created or 0.0), row.run_id))[: wanted.limit]
+        return wanted.newest(map(self._row, bodies))
 
     @override
     def find(self, run: str, *, shortest_prefix: int = 1) -> RunRow:
@@ -238,7 +237,7 @@ def _current(rows: Sequence[RunRow]) -> list[RunRow]:
     A workload may have been made again.
     """
     current: dict[tuple[str, object], RunRow] = {}
-    for row in sorted(rows, key=lambda row: (row.phase not in _FINAL, row.created or 0.0)):
+    for row in sorted(rows, key=lambda row: (row.phase not in FINAL, row.created or 0.0)):
         workload = row.workload or {}
         current[row.namespace, (workload.get("kind"), workload.get("name")) if workload else row.run_id] = row
     return list(current.values())

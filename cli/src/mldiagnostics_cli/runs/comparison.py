@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from mldiagnostics.runs import MetricSeries, RunRow
+    from mldiagnostics.runs.run_filter import RunFilter
 
-    from mldiagnostics_cli.runs.run_filter import RunFilter
     from mldiagnostics_cli.runs.source import RunSource
 
 __all__ = ["compare_runs", "flattened", "runs_to_compare"]
@@ -63,7 +63,7 @@ def runs_to_compare(source: RunSource, runs: Sequence[str], group: RunFilter | N
         named = {(row.directory, row.run_id) for row in rows}
         rows += [row for row in source.rows(group) if (row.directory, row.run_id) not in named]
     if len(rows) < 2:
-        given = f"--group {group.group}" if group is not None else " ".join(runs) or "compare"
+        given = f"--group {group.run_group}" if group is not None else " ".join(runs) or "compare"
         raise ConfigurationError(
             f"{given}: {len(rows)} run in {source.place} to compare; pass two runs or more, or --group"
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
+from mldiagnostics.lifecycle.outcome import FINAL
 from mldiagnostics.runs.reference import DELETION_PREFIX
 
 from mldiagnostics_cli.exit_codes import FAILED, PARTIAL
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["delete_runs"]
 
-_RUNNING = frozenset({"Pending", "Active"})
-
 
 def delete_runs(
     source: RunSource, runs: Sequence[str], output: OutputFormat, *, yes: bool, force: bool, dry_run: bool
@@ -35,7 +34,7 @@ def delete_runs(
     """
     meant = (source.find(run, shortest_prefix=DELETION_PREFIX) for run in runs)
     chosen = {(row.directory, row.run_id): row for row in meant}
-    running = [row for row in chosen.values() if row.phase in _RUNNING]
+    running = [row for row in chosen.values() if row.phase not in FINAL]
     if running and not force:
         first = running[0]
         raise ConfigurationError(

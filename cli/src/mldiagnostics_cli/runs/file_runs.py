@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.errors import ConfigurationError, LogUnreadable
 from mldiagnostics.layout import RUN_RECORD, edits_key
 from mldiagnostics.lifecycle.description import RunDescription
-from mldiagnostics.locations import local_path
+from mldiagnostics.locations import is_on_volume, local_path
 from mldiagnostics.runs import attempt_rows, list_runs, ranks, series, sessions, with_goodput
 from mldiagnostics.runs.edits import edit_run
 from mldiagnostics.store import open_store
 from typing_extensions import override
 
 from mldiagnostics_cli.runs.source import DeletableRun, RunSource
-from mldiagnostics_cli.sources import check_root, find, is_on_volume
+from mldiagnostics_cli.sources import check_root, find
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from mldiagnostics.runs import AttemptRow, MetricSeries, RankRow, RunRow, SessionRow
+    from mldiagnostics.runs.run_filter import RunFilter
     from mldiagnostics.runs.run_record import RecordedRun
     from mldiagnostics.store import Store
 
     from mldiagnostics_cli.runs.run_edit import RunEdit
-    from mldiagnostics_cli.runs.run_filter import RunFilter
 
 __all__ = ["PLOT_POINTS", "FileRuns"]
 
@@ -59,15 +59,7 @@ class FileRuns(RunSource):
 
     @override
     def rows(self, wanted: RunFilter) -> list[RunRow]:
-        rows = list_runs(
-            self._storage,
-            name=wanted.name,
-            run_group=wanted.group,
-            tag=wanted.tag,
-            phase=wanted.phase,
-            since=wanted.since,
-            limit=wanted.limit,
-        )
+        rows = list_runs(self._storage, **asdict(wanted))
         if not rows:
             check_root(self._storage)
         return rows

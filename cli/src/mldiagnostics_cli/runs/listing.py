@@ -6,10 +6,10 @@ import time
 from typing import TYPE_CHECKING
 
 from mldiagnostics.goodput.render.words import duration, percent
+from mldiagnostics.runs.run_filter import RunFilter
 
 from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.output import note, show_rows
-from mldiagnostics_cli.runs.run_filter import RunFilter
 from mldiagnostics_cli.table import PHASE_COLOURS, TableColumn
 from mldiagnostics_cli.values import DASH, age, short_id
 

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.locations import is_on_volume
 
 from mldiagnostics_cli.commands.options import DEFAULT_STORAGE
 from mldiagnostics_cli.runs.file_runs import FileRuns
-from mldiagnostics_cli.sources import is_directory, is_on_volume, is_workload
+from mldiagnostics_cli.sources import is_directory, is_workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

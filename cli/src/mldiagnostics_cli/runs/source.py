@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from mldiagnostics.runs import AttemptRow, MetricSeries, RankRow, RunRow, SessionRow
+    from mldiagnostics.runs.run_filter import RunFilter
 
     from mldiagnostics_cli.runs.run_edit import RunEdit
-    from mldiagnostics_cli.runs.run_filter import RunFilter
 
 __all__ = ["DeletableRun", "RunSource"]
 

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 import click
+from mldiagnostics.lifecycle.outcome import FINAL
 
 from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.exit_codes import FAILED
@@ -18,13 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mldiagnostics.runs import RunRow
+    from mldiagnostics.runs.run_filter import RunFilter
 
-    from mldiagnostics_cli.runs.run_filter import RunFilter
     from mldiagnostics_cli.runs.source import RunSource
 
 __all__ = ["watch_run", "watch_runs"]
-
-ENDED = frozenset({"Completed", "Failed"})
 
 
 def watch_runs(source: RunSource, wanted: RunFilter, output: OutputFormat, *, interval_s: float) -> None:
@@ -44,7 +43,7 @@ def watch_run(source: RunSource, run: str, output: OutputFormat, *, interval_s: 
     row = source.find(run)
     while True:
         changes.show(source.accounted([row]))
-        if row.phase in ENDED:
+        if row.phase in FINAL:
             raise click.exceptions.Exit(FAILED if row.phase == "Failed" else 0)
         time.sleep(interval_s)
         row = source.again(row)

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.locations import is_on_volume
 from mldiagnostics_kube.client.apiserver import NOT_PERMITTED, ClusterError, NotFound
 from mldiagnostics_kube.installation.operator_volume import NAMESPACE, operator_containers
 
 from mldiagnostics_cli.cluster.connection import connect
 from mldiagnostics_cli.cluster.port_forward import forwarded
 from mldiagnostics_cli.output import note
-from mldiagnostics_cli.sources import is_on_volume
 from mldiagnostics_cli.xprof.instances import ENDED, RUNNING, STARTING, free_name, nearest
 from mldiagnostics_cli.xprof.kubernetes import (
     READY_LIMIT_S,

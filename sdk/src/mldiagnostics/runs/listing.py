@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.layout import RUN_RECORD, edits_key
 from mldiagnostics.runs.edits import edits_keys, run_folders
+from mldiagnostics.runs.run_filter import RunFilter
 from mldiagnostics.runs.run_record import read_run, run_at, with_sessions
 from mldiagnostics.store import open_store
 
@@ -75,27 +75,16 @@ def list_runs(
             print(row.name, row.step, row.step_time_s)
     """
     store, moment = open_store(storage), time.time() if now is None else now
-    exact = {"run_group": run_group, "namespace": namespace, "phase": phase}
-
-    def matches(row: RunRow) -> bool:
-        if any(value is not None and getattr(row, field) != value for field, value in exact.items()):
-            return False
-        if name is not None and not fnmatchcase(row.name, name):
-            return False
-        if tag is not None and tag not in row.tags:
-            return False
-        return since is None or max(row.created or 0, row.started or 0, row.heartbeat or 0, row.ended or 0) > since
-
+    wanted = RunFilter(
+        name=name, run_group=run_group, tag=tag, namespace=namespace, phase=phase, since=since, limit=limit
+    )
     edited = edits_keys(store)
 
     def read_one(folder: str) -> RecordedRun | None:
         return read_run(store, folder, moment, is_edited=edits_key(folder) in edited, unreadable=unreadable)
 
     read = _map_all(read_one, run_folders(store))
-    rows = sorted(
-        (run.row for run in read if run is not None and matches(run.row)),
-        key=lambda row: (-(row.created or 0.0), row.run_id),
-    )[:limit]
+    rows = wanted.newest(run.row for run in read if run is not None)
     return _map_all(lambda row: with_sessions(store, row), rows)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.lifecycle.description import RunDescription
-from mldiagnostics.lifecycle.outcome import Phase, RunOutcome
+from mldiagnostics.lifecycle.outcome import FINAL, Phase, RunOutcome
 from mldiagnostics.runs.attempt_numbers import attempt_number
 from mldiagnostics.runs.phase import phase_at, phase_named
 from mldiagnostics.runs.row_values import FieldReader
@@ -97,7 +97,7 @@ class RunRow:
     @property
     def account_end(self) -> float | None:
         """End of the account of goodput, also while the run is held back; else None."""
-        return self.ended if self.phase in {"Completed", "Failed"} else self.held_since
+        return self.ended if self.phase in FINAL else self.held_since
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as JSON with the keys of an MLRun.

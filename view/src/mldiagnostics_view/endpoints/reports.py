@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from mldiagnostics.goodput.render.table import alarm, figures
 from mldiagnostics.goodput.report import as_json
+from mldiagnostics.lifecycle.outcome import FINAL
 from mldiagnostics.runs import goodput_over_time, last_values, step_times
 from mldiagnostics.runs.record_files import record_files
 from mldiagnostics.text.timestamps import timestamp
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["Reports", "TimeReport", "cluster_report"]
 
 WINDOWS_S: Final = (3600.0, 86400.0)
-_FINAL: Final = ("Completed", "Failed")
 _ACCOUNT: Final = ("elapsedSeconds", "productiveSeconds", "unproductiveSeconds", "goodput")
 
 T = TypeVar("T")
@@ -103,7 +103,7 @@ def cluster_report(account: Mapping[str, Any] | None, problem: str | None) -> di
 
 
 def _key(row: RunRow) -> tuple[object, ...]:
-    is_settled = row.phase in _FINAL and time.time() - (row.ended or 0.0) > SETTLED_S
+    is_settled = row.phase in FINAL and time.time() - (row.ended or 0.0) > SETTLED_S
     moment = 0 if is_settled else int(asyncio.get_running_loop().time() / REFRESH_S)
     return row.directory, row.phase, row.attempt, row.heartbeat, row.ended, moment
 
