@@ -32,7 +32,8 @@ HEAVY += (
     "google",
     "obstore",
     "mldiagnostics_api",
-    "mldiagnostics_kube",
+    "mldiagnostics_kube.client.apiserver",
+    "mldiagnostics_kube.installation",
 )
 
 

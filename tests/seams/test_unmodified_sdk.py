@@ -12,10 +12,10 @@ import aiohttp
 import pytest
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_kube.client.apiserver import path_to
+from mldiagnostics_kube.client.cluster_options import ClusterOptions
 from mldiagnostics_view.endpoints.bodies import Body
 from mldiagnostics_view.server import serving
 from mldiagnostics_view.settings import Settings
-from mldiagnostics_view.sources.cluster_place import ClusterPlace
 from support.cluster.control_planes import make_account
 from support.cluster.definitions import install
 from support.cluster.operating import DEADLINE_S, address
@@ -63,7 +63,7 @@ async def test_a_run_of_googles_sdk_has_the_name_and_storage_of_its_program(
             status = run["status"]
             assert (status["storageLocation"], status["reportedStorage"]) == ("volume:///runs", PLACE)
             [alias] = status["aliases"]
-            place = ClusterPlace(kubeconfig=mldiag.env["KUBECONFIG"], namespace=namespace)
+            place = ClusterOptions(kubeconfig=mldiag.env["KUBECONFIG"], namespace=namespace)
             assets = {"index.html": Body(b"<!doctype html>", "text/html")}
             async with (
                 serving(Settings(cluster=place, port=0), assets) as page,

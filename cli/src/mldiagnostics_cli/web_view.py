@@ -19,7 +19,7 @@ from mldiagnostics_cli.commands.options import DEFAULT_STORAGE, STORAGE_VARIABLE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mldiagnostics_cli.cluster.options import ClusterOptions
+    from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
 __all__ = ["ViewOptions", "start_view"]
 

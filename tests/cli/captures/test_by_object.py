@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from mldiagnostics_cli.captures.capture_object import create_or_withdraw
-from mldiagnostics_cli.cluster.connection import connect
-from mldiagnostics_cli.cluster.options import ClusterOptions
 from mldiagnostics_cli.exit_codes import INTERRUPTED, PARTIAL
 from mldiagnostics_cli.interruption import Interruption
 from mldiagnostics_kube.client.apiserver import Conflict, path_to
+from mldiagnostics_kube.client.cluster import connect
+from mldiagnostics_kube.client.cluster_options import ClusterOptions
 from mldiagnostics_kube.client.failures import ClusterFailure
 from mldiagnostics_operator.diagnoses.job import JobTemplate
 from support.cluster.definitions import connection, connections, install

@@ -11,13 +11,13 @@ import yaml
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.names import OPT_IN_LABEL
 from mldiagnostics_api.resources import CONNECTIONS, RUNS, SCHEDULES
-from mldiagnostics_cli.cluster.connection import connect
-from mldiagnostics_cli.cluster.options import ClusterOptions
 from mldiagnostics_cli.doctor import container as container_check
 from mldiagnostics_cli.doctor import pod
 from mldiagnostics_cli.doctor.cluster import check_cluster
 from mldiagnostics_cli.doctor.finding import DoctorFinding, State
 from mldiagnostics_kube.client.apiserver import path_to
+from mldiagnostics_kube.client.cluster import connect
+from mldiagnostics_kube.client.cluster_options import ClusterOptions
 from support.cluster.definitions import install
 from support.cluster.namespaces import Stage
 from support.cluster.operating import Namespace

@@ -10,10 +10,10 @@ from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.runs.names import run_label
-from mldiagnostics_cli.cluster.connection import connect
-from mldiagnostics_cli.cluster.options import ClusterOptions
 from mldiagnostics_cli.runs.cluster_runs import find_run_object
 from mldiagnostics_kube.client.apiserver import path_to
+from mldiagnostics_kube.client.cluster import connect
+from mldiagnostics_kube.client.cluster_options import ClusterOptions
 from support.cluster import builders
 from support.cluster.definitions import install
 from support.programs.command_line import CommandLine

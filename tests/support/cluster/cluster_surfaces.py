@@ -14,10 +14,10 @@ from click.testing import CliRunner
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_cli.program import program
 from mldiagnostics_kube.client.apiserver import TABLE, path_to
+from mldiagnostics_kube.client.cluster_options import ClusterOptions
 from mldiagnostics_view.endpoints.bodies import Body
 from mldiagnostics_view.server import serving
 from mldiagnostics_view.settings import Settings
-from mldiagnostics_view.sources.cluster_place import ClusterPlace
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -141,7 +141,7 @@ class ClusterSurfaces:
 @asynccontextmanager
 async def surfaces(cluster: ApiClient, namespace: str, kubeconfig: Path) -> AsyncIterator[ClusterSurfaces]:
     """Serve the view of a namespace while the block runs."""
-    place = ClusterPlace(kubeconfig=str(kubeconfig), namespace=namespace)
+    place = ClusterOptions(kubeconfig=str(kubeconfig), namespace=namespace)
     async with serving(Settings(cluster=place, port=0), _ASSETS) as url, aiohttp.ClientSession(url) as view:
         yield ClusterSurfaces(cluster, namespace, kubeconfig, view)
 

@@ -12,9 +12,9 @@ from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.runs.names import run_label
 from mldiagnostics_kube.client.apiserver import path_to
+from mldiagnostics_kube.client.cluster_options import ClusterOptions
 from mldiagnostics_kube.client.failures import ClusterFailure
 from mldiagnostics_view.sources.cluster import ClusterSource
-from mldiagnostics_view.sources.cluster_place import ClusterPlace
 from mldiagnostics_view.sources.source import RunUnknown
 from support.cluster.definitions import install
 from support.cluster.grants import grant
@@ -67,7 +67,7 @@ async def test_a_user_sees_what_kubectl_shows(
     containers = [{"name": "train", "image": "train:1"}]
     await admin.create(path_to("", "v1", "pods", namespace=namespace), {**pod, "spec": {"containers": containers}})
 
-    options = ClusterPlace(kubeconfig=str(kubeconfig))
+    options = ClusterOptions(kubeconfig=str(kubeconfig))
     rejected = await ClusterSource.connect(options)
     assert list(await rejected.rows()) == []
     assert "you may not list MLRuns here; pass a namespace with -n" in rejected.problem
@@ -98,7 +98,7 @@ async def test_a_user_sees_what_kubectl_shows(
     await source.aclose()
 
 
-async def _may_list(options: ClusterPlace) -> None:
+async def _may_list(options: ClusterOptions) -> None:
     """Wait until the API server knows the new rights."""
     while True:
         source = await ClusterSource.connect(options)

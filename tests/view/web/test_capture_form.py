@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mldiagnostics_kube.client.cluster_options import ClusterOptions
 from mldiagnostics_view.server import serving
 from mldiagnostics_view.settings import Settings
-from mldiagnostics_view.sources.cluster_place import ClusterPlace
 from playwright.async_api import expect
 from support.cluster.api_server_faults import faulty_api_server
 from support.cluster.definitions import connections
@@ -55,7 +55,7 @@ async def training(api_server: ApiServer) -> AsyncIterator[RunNamespace]:
 @asynccontextmanager
 async def opened(kubeconfig: Path, namespace: str, pages: CheckedPages) -> AsyncIterator[Page]:
     """The profiles of the run, with two of its three hosts chosen."""
-    place = ClusterPlace(kubeconfig=str(kubeconfig), namespace=namespace)
+    place = ClusterOptions(kubeconfig=str(kubeconfig), namespace=namespace)
     async with serving(Settings(cluster=place, port=0)) as url:
         page = await pages.open(f"{url}runs/cluster/{namespace}:trainer?part=profiles")
         await page.get_by_label("rank 1").uncheck()

@@ -15,9 +15,9 @@ from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.runs.names import run_label
 from mldiagnostics_kube.client.apiserver import path_to
+from mldiagnostics_kube.client.cluster_options import ClusterOptions
 from mldiagnostics_view.server import serving
 from mldiagnostics_view.settings import Settings
-from mldiagnostics_view.sources.cluster_place import ClusterPlace
 from playwright.async_api import expect
 from support.cluster.definitions import connections
 from support.cluster.grants import grant
@@ -83,7 +83,7 @@ async def test_chosen_hosts_are_captured_and_a_capture_is_cancelled(
         FakeProfiler().serving(ml.ip) as server,
     ):
         await make_hosts(ml, server.port, 2)
-        place = ClusterPlace(kubeconfig=str(api_server.kubeconfig), namespace=ml.name)
+        place = ClusterOptions(kubeconfig=str(api_server.kubeconfig), namespace=ml.name)
         async with serving(Settings(cluster=place, port=0)) as url:
             page = await pages.open(f"{url}runs/cluster/{ml.name}:trainer?part=profiles")
             hosts = page.get_by_role("group", name="Hosts").get_by_role("checkbox")
@@ -138,7 +138,7 @@ async def test_a_user_without_the_right_sees_the_reason_and_the_command(
         runs = {"apiGroups": ["diagon.gke.io"], "resources": ["mlruns"], "verbs": read}
         await grant(ml.cluster, ml.name, "joe", runs, {"apiGroups": [""], "resources": ["pods"], "verbs": read})
         await make_hosts(ml, 9999, 1)
-        place = ClusterPlace(kubeconfig=str(tmp_path / "kubeconfig"), namespace=ml.name)
+        place = ClusterOptions(kubeconfig=str(tmp_path / "kubeconfig"), namespace=ml.name)
         async with serving(Settings(cluster=place, port=0)) as url:
             page = await pages.open(f"{url}runs/cluster/{ml.name}:trainer?part=profiles", width=400, scheme="dark")
             await page.get_by_role("button", name="Capture", exact=True).click()

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_kube.client.apiserver import path_to
+from mldiagnostics_kube.client.cluster_options import ClusterOptions
 from mldiagnostics_view.server import serving
 from mldiagnostics_view.settings import Settings
-from mldiagnostics_view.sources.cluster_place import ClusterPlace
 from playwright.async_api import expect
 from support.cluster.view_deployments import make_run, run_namespace
 
@@ -39,7 +39,7 @@ async def test_a_healthy_run_on_the_default_storage(api_server: ApiServer, pages
         await admin.patch(f"{runs}/trainer/status", {"status": HEALTHY})
         await make_run(admin, namespace, "server", SERVING)
         await admin.patch(f"{runs}/server/status", {"status": {"phase": "Failed", "message": "exit 1"}})
-        place = ClusterPlace(kubeconfig=str(api_server.kubeconfig), namespace=namespace)
+        place = ClusterOptions(kubeconfig=str(api_server.kubeconfig), namespace=namespace)
         async with serving(Settings(cluster=place, port=0)) as url:
             page = await pages.open(f"{url}runs/cluster/{namespace}:trainer")
             message = page.locator(".message")

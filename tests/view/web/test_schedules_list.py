@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mldiagnostics_api.resources import SCHEDULES
 from mldiagnostics_kube.client.apiserver import path_to
+from mldiagnostics_kube.client.cluster_options import ClusterOptions
 from mldiagnostics_view.server import serving
 from mldiagnostics_view.settings import Settings
-from mldiagnostics_view.sources.cluster_place import ClusterPlace
 from playwright.async_api import expect
 from support.cluster.definitions import install
 from support.cluster.view_deployments import make_run, run_namespace, start_run
@@ -68,7 +68,7 @@ async def test_the_page_shows_the_next_capture_the_reasons_and_what_was_refused(
         await make_run(admin, namespace, "trainer", RUN)
         await start_run(admin, namespace, "trainer")
         await make_schedule(admin, namespace)
-        place = ClusterPlace(kubeconfig=str(api_server.kubeconfig), namespace=namespace)
+        place = ClusterOptions(kubeconfig=str(api_server.kubeconfig), namespace=namespace)
         async with serving(Settings(cluster=place, port=0)) as url:
             for width in (400, 1000):
                 page = await pages.open(f"{url}runs/cluster/{namespace}:trainer?part=profiles", width=width)

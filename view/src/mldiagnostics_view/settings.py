@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.locations import absolute_location
-
-from mldiagnostics_view.sources.cluster_place import ClusterPlace
+from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +30,7 @@ class Settings:
 
     roots: tuple[str, ...] = ()
     """Roots of runs: absolute paths or URLs."""
-    cluster: ClusterPlace | None = None
+    cluster: ClusterOptions | None = None
     host: str = "127.0.0.1"
     port: int | None = None
     """Port to listen on, 0 for any; None for the default or, if that is in use, the next free one."""
@@ -56,7 +55,7 @@ def parse(arguments: Sequence[str], *, program: str = "mldiag view") -> Settings
     """Return the settings of a command line.
 
     Raises:
-        ConfigurationError: Arguments contradict each other.
+        ConfigurationError: The page would be reachable from the network without a login.
         SystemExit: The usage is wrong, or help was requested.
     """
     parser = argparse.ArgumentParser(
@@ -78,9 +77,13 @@ def parse(arguments: Sequence[str], *, program: str = "mldiag view") -> Settings
     parser.add_argument("--no-open", action="store_true", help="do not open a browser")
     parser.add_argument("--mldiag", metavar="MODULE", help="Python module of the command line, which hosts XProf")
     given = parser.parse_args(arguments)
-    has_cluster = given.cluster or given.context or given.kubeconfig or given.namespace or given.all_namespaces
-    if given.namespace and given.all_namespaces:
-        raise ConfigurationError("--namespace and --all-namespaces: both are given; pass only one of them")
+    cluster = ClusterOptions(
+        namespace=given.namespace,
+        all_namespaces=given.all_namespaces,
+        context=given.context,
+        kubeconfig=given.kubeconfig,
+    )
+    has_cluster = given.cluster or cluster.are_given
     if not given.allowed_host and not _is_loopback(given.host):
         raise ConfigurationError(
             f"--host: '{given.host}' is reachable from the network, and the page has no login; keep 127.0.0.1 and use "
@@ -89,14 +92,7 @@ def parse(arguments: Sequence[str], *, program: str = "mldiag view") -> Settings
     roots = given.sources or ([] if has_cluster else [DEFAULT_ROOT])
     return Settings(
         roots=tuple(map(absolute_location, roots)),
-        cluster=ClusterPlace(
-            kubeconfig=given.kubeconfig,
-            context=given.context,
-            namespace=given.namespace,
-            all_namespaces=given.all_namespaces,
-        )
-        if has_cluster
-        else None,
+        cluster=cluster if has_cluster else None,
         host=given.host,
         port=given.port,
         names=tuple(given.allowed_host),

@@ -15,6 +15,7 @@ from mldiagnostics.locations import is_bucket, is_on_volume
 from mldiagnostics_api.captures.capture_object import CaptureStatus
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.client.apiserver import ClusterError, Unavailable, path_to
+from mldiagnostics_kube.client.cluster import connect
 from mldiagnostics_kube.client.failures import ClusterFailure
 from mldiagnostics_kube.installation.captures import cancel_capture
 
@@ -28,7 +29,6 @@ from mldiagnostics_cli.captures.connection import exit_code_of, manifest, result
 from mldiagnostics_cli.captures.ending import CaptureEnd
 from mldiagnostics_cli.captures.live_line import LiveLine
 from mldiagnostics_cli.captures.operator_verdict import show_verdict
-from mldiagnostics_cli.cluster.connection import connect
 from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.exit_codes import INTERRUPTED
 from mldiagnostics_cli.output import note, show, show_document, show_rows
@@ -39,10 +39,11 @@ from mldiagnostics_cli.values import DASH, size
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from mldiagnostics_kube.client.cluster import Cluster
+    from mldiagnostics_kube.client.cluster_options import ClusterOptions
+
     from mldiagnostics_cli.captures.cluster_target import ClusterTarget, TargetNarrowing
     from mldiagnostics_cli.captures.settings import CaptureSettings
-    from mldiagnostics_cli.cluster.connection import Cluster
-    from mldiagnostics_cli.cluster.options import ClusterOptions
     from mldiagnostics_cli.interruption import Interruption
 
     Body = Mapping[str, Any]

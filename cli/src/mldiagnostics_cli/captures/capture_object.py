@@ -19,7 +19,8 @@ from mldiagnostics_cli.output import note
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mldiagnostics_cli.cluster.connection import Cluster
+    from mldiagnostics_kube.client.cluster import Cluster
+
     from mldiagnostics_cli.interruption import Interruption
 
     Body = Mapping[str, Any]

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.captures.policy import Policy
 from mldiagnostics_api.captures.targets import TargetCandidate, candidates
-from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.ranges import Ranges
-from mldiagnostics_api.runs.names import run_label
+from mldiagnostics_api.runs.row import run_row_of
 from mldiagnostics_api.workloads.kinds import selector_text, workload_of
 from mldiagnostics_api.workloads.pods import PodView
 from mldiagnostics_kube.client.apiserver import NotFound, path_to
+from mldiagnostics_kube.client.cluster import connect
+from mldiagnostics_kube.installation.run_hosts import list_pods
 
 from mldiagnostics_cli.captures.by_address import conclude, prepare, record, show_targets
 from mldiagnostics_cli.captures.cluster_target import parse_selector
-from mldiagnostics_cli.cluster.connection import connect
 from mldiagnostics_cli.cluster.port_forward import LOCALHOST, PodPort, forwarded
 from mldiagnostics_cli.output import note
 from mldiagnostics_cli.runs.cluster_runs import find_run_object
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mldiagnostics_kube.client.apiserver import ClusterError
+    from mldiagnostics_kube.client.cluster import Cluster
+    from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
     from mldiagnostics_cli.captures.cluster_target import ClusterTarget, TargetNarrowing
     from mldiagnostics_cli.captures.ending import CaptureEnd
     from mldiagnostics_cli.captures.settings import CaptureSettings
-    from mldiagnostics_cli.cluster.connection import Cluster
-    from mldiagnostics_cli.cluster.options import ClusterOptions
     from mldiagnostics_cli.commands.options import OutputFormat
     from mldiagnostics_cli.interruption import Interruption
 
@@ -100,12 +100,10 @@ async def _pods(cluster: Cluster, target: ClusterTarget) -> list[PodView]:
     path = path_to("", "v1", "pods", namespace=namespace)
     if target.pods:
         return [PodView.of(await _read(cluster, f"{path}/{name}", f"pod/{name}")) for name in target.pods]
+    if target.run:
+        return await list_pods(cluster.client, run_row_of(await find_run_object(cluster, target.run)))
     if target.selector:
         labels = selector_text(parse_selector(target.selector)) or ""
-    elif target.run:
-        run = await find_run_object(cluster, target.run)
-        path = path_to("", "v1", "pods", namespace=run["metadata"]["namespace"])
-        labels = f"{RUN_LABEL}={run_label((run.get('status') or {}).get('runId') or run['spec'].get('runId') or '')}"
     else:
         kind = workload_of(target.kind)
         if kind is None:

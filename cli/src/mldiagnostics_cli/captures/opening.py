@@ -22,8 +22,9 @@ from mldiagnostics_cli.xprof.in_cluster import find_shown, forward_in_cluster
 from mldiagnostics_cli.xprof.limits import IDLE_S
 
 if TYPE_CHECKING:
+    from mldiagnostics_kube.client.cluster_options import ClusterOptions
+
     from mldiagnostics_cli.captures.ending import CaptureEnd
-    from mldiagnostics_cli.cluster.options import ClusterOptions
     from mldiagnostics_cli.xprof.instances import XprofInstance
 
 __all__ = ["open_capture"]

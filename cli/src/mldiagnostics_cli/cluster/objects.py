@@ -13,8 +13,7 @@ from mldiagnostics_kube.client.apiserver import ClusterError, NotFound, path_to
 
 if TYPE_CHECKING:
     from mldiagnostics_kube.client.api_client import ApiClient
-
-    from mldiagnostics_cli.cluster.connection import Cluster
+    from mldiagnostics_kube.client.cluster import Cluster
 
     Object = dict[str, Any]
 

@@ -22,10 +22,11 @@ from mldiagnostics_cli.commands.schedule_options import cron_option, time_zone_o
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from mldiagnostics_kube.client.cluster_options import ClusterOptions
+
     from mldiagnostics_cli.captures.ending import CaptureEnd, CaptureWork
     from mldiagnostics_cli.captures.recurrence_arguments import RecurrenceArguments
     from mldiagnostics_cli.captures.settings import CaptureSettings
-    from mldiagnostics_cli.cluster.options import ClusterOptions
     from mldiagnostics_cli.interruption import Interruption
 
 __all__ = ["capture"]

@@ -6,8 +6,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-
-from mldiagnostics_cli.cluster.options import ClusterOptions
+from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -10,7 +10,7 @@ from mldiagnostics_cli.commands.cluster_options import cluster_options
 from mldiagnostics_cli.commands.options import OutputFormat, examples, output_option
 
 if TYPE_CHECKING:
-    from mldiagnostics_cli.cluster.options import ClusterOptions
+    from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
 __all__ = ["explain"]
 

@@ -12,7 +12,7 @@ from mldiagnostics_cli.commands.options import OutputFormat, examples, output_op
 from mldiagnostics_cli.commands.schedule_options import cron_option, time_zone_option, trigger_option
 
 if TYPE_CHECKING:
-    from mldiagnostics_cli.cluster.options import ClusterOptions
+    from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
 __all__ = ["schedules"]
 

@@ -7,8 +7,8 @@ from functools import wraps
 from typing import Any
 
 import click
+from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
-from mldiagnostics_cli.cluster.options import ClusterOptions
 from mldiagnostics_cli.commands.cluster_options import cluster_options
 from mldiagnostics_cli.commands.options import DEFAULT_STORAGE, STORAGE_VARIABLE
 

@@ -12,7 +12,7 @@ from mldiagnostics_cli.commands.source_options import SourceChoice, storage_opti
 from mldiagnostics_cli.xprof.limits import CACHE_BYTES, IDLE_S
 
 if TYPE_CHECKING:
-    from mldiagnostics_cli.cluster.options import ClusterOptions
+    from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
 __all__ = ["xprof"]
 

@@ -42,7 +42,7 @@ from mldiagnostics_cli.doctor.schedules import check_schedules
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from mldiagnostics_cli.cluster.connection import Cluster
+    from mldiagnostics_kube.client.cluster import Cluster
 
     Object = dict[str, Any]
 

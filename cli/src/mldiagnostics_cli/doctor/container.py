@@ -16,7 +16,8 @@ from mldiagnostics_cli.doctor import container_probe
 from mldiagnostics_cli.doctor.finding import broken, fine, unknown
 
 if TYPE_CHECKING:
-    from mldiagnostics_cli.cluster.connection import Cluster
+    from mldiagnostics_kube.client.cluster import Cluster
+
     from mldiagnostics_cli.doctor.finding import DoctorFinding
 
     Object = dict[str, Any]

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import click
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.text.terminal import printable
+from mldiagnostics_kube.client.cluster import connect
 from mldiagnostics_kube.client.failures import ClusterFailure
 
-from mldiagnostics_cli.cluster.connection import connect
 from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.doctor.cluster import check_cluster
 from mldiagnostics_cli.doctor.finding import DoctorFinding, State, broken, unknown
@@ -25,7 +25,7 @@ from mldiagnostics_cli.table import painted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from mldiagnostics_cli.cluster.options import ClusterOptions
+    from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
 __all__ = ["diagnose"]
 

@@ -13,7 +13,8 @@ from mldiagnostics_kube.client.apiserver import NOT_PERMITTED, ClusterError, pat
 from mldiagnostics_cli.doctor.finding import broken, fine, unknown
 
 if TYPE_CHECKING:
-    from mldiagnostics_cli.cluster.connection import Cluster
+    from mldiagnostics_kube.client.cluster import Cluster
+
     from mldiagnostics_cli.doctor.finding import DoctorFinding
 
 __all__ = ["check_injection", "check_labels"]

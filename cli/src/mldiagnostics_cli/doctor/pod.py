@@ -23,7 +23,8 @@ from mldiagnostics_cli.injection.explanation import InjectionState
 from mldiagnostics_cli.injection.reading import explain_object
 
 if TYPE_CHECKING:
-    from mldiagnostics_cli.cluster.connection import Cluster
+    from mldiagnostics_kube.client.cluster import Cluster
+
     from mldiagnostics_cli.cluster.objects import ObjectName
     from mldiagnostics_cli.doctor.finding import DoctorFinding
 

@@ -12,7 +12,8 @@ from mldiagnostics_kube.client.apiserver import path_to
 from mldiagnostics_cli.doctor.finding import broken, fine
 
 if TYPE_CHECKING:
-    from mldiagnostics_cli.cluster.connection import Cluster
+    from mldiagnostics_kube.client.cluster import Cluster
+
     from mldiagnostics_cli.doctor.finding import DoctorFinding
 
 __all__ = ["check_rights"]

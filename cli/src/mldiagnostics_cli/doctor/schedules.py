@@ -14,7 +14,7 @@ from mldiagnostics_cli.doctor.finding import DoctorFinding, broken, fine, unknow
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mldiagnostics_cli.cluster.connection import Cluster
+    from mldiagnostics_kube.client.cluster import Cluster
 
 __all__ = ["check_schedules", "schedule_findings"]
 

@@ -12,8 +12,8 @@ from mldiagnostics_api.injection import OwnersUnknown
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.workloads.owners import ObjectReference
 from mldiagnostics_kube.client.apiserver import ClusterError, path_to
+from mldiagnostics_kube.client.cluster import connect
 
-from mldiagnostics_cli.cluster.connection import connect
 from mldiagnostics_cli.cluster.objects import ObjectName, owners_of, read_object
 from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.injection.explanation import (
@@ -25,8 +25,8 @@ from mldiagnostics_cli.injection.explanation import (
 from mldiagnostics_cli.output import show, show_document
 
 if TYPE_CHECKING:
-    from mldiagnostics_cli.cluster.connection import Cluster
-    from mldiagnostics_cli.cluster.options import ClusterOptions
+    from mldiagnostics_kube.client.cluster import Cluster
+    from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
 __all__ = ["explain_object", "show_explanation"]
 

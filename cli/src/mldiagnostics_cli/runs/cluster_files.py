@@ -15,7 +15,7 @@ from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 from mldiagnostics.layout import PROFILE_DIR, TRACE_SUFFIX
 from mldiagnostics.locations import is_on_volume
 from mldiagnostics.runs import sessions
-from mldiagnostics_kube.installation.operator_policy import default_root
+from mldiagnostics_kube.installation.operator_policy import records_location
 from mldiagnostics_kube.installation.result_files import VolumeDirectory, copy_directory
 
 from mldiagnostics_cli.output import note
@@ -24,14 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Sequence
 
     from mldiagnostics.runs import RunRow, SessionRow
-
-    from mldiagnostics_cli.cluster.connection import Cluster
+    from mldiagnostics_kube.client.cluster import Cluster
 
     Wait = Callable[[Coroutine[Any, Any, Any]], Any]
 
 __all__ = ["fetched_run", "fetched_session", "stored_sessions"]
-
-_RECORDS = (".json", ".jsonl")
 
 
 def stored_sessions(row: RunRow, known: Sequence[SessionRow]) -> list[SessionRow]:
@@ -56,21 +53,15 @@ def stored_sessions(row: RunRow, known: Sequence[SessionRow]) -> list[SessionRow
 def fetched_run(cluster: Cluster, wait: Wait, row: RunRow) -> Iterator[RunRow]:
     """Return a run whose records can be read while the block runs.
 
-    A run without a storage of its own has its reports below the operator's default root, also if its captures have
-    other directories.
-
     Raises:
         ConfigurationError: The files do not exist.
         ClusterFailure: The caller may not read the operator's volume.
     """
-    location = row.directory
-    if not location.endswith(f"/{row.run_id}"):
-        root = str(wait(default_root(cluster.client)))
-        location = f"{root.removesuffix('/')}/{row.run_id}"
+    location = str(wait(records_location(cluster.client, row)))
     if not is_on_volume(location):
         yield replace(row, directory=location)
         return
-    wanted = VolumeDirectory(location=location, namespace=row.namespace, suffixes=_RECORDS)
+    wanted = VolumeDirectory(location=location, namespace=row.namespace)
     with _copied(cluster, wait, wanted) as folder:
         yield replace(row, directory=str(folder))
 

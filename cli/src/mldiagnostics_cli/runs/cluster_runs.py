@@ -11,10 +11,7 @@ from mldiagnostics.lifecycle.outcome import FINAL
 from mldiagnostics.locations import is_bucket
 from mldiagnostics.runs import series, with_goodput
 from mldiagnostics.runs.reference import NamedRun, meant_runs
-from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.resources import RUNS
-from mldiagnostics_api.runs.hosts import hosts_of
-from mldiagnostics_api.runs.names import run_label
 from mldiagnostics_api.runs.row import (
     attempts_of,
     chosen_description,
@@ -23,11 +20,11 @@ from mldiagnostics_api.runs.row import (
     run_row_of,
     sessions_of,
 )
-from mldiagnostics_api.workloads.pods import PodView
 from mldiagnostics_kube.client.apiserver import ClusterError, Conflict, NotFound, path_to
+from mldiagnostics_kube.client.cluster import connect
+from mldiagnostics_kube.installation.run_hosts import list_hosts
 from typing_extensions import override
 
-from mldiagnostics_cli.cluster.connection import connect
 from mldiagnostics_cli.cluster.objects import ObjectName
 from mldiagnostics_cli.runs.cluster_files import fetched_run, fetched_session, stored_sessions
 from mldiagnostics_cli.runs.file_runs import PLOT_POINTS
@@ -41,9 +38,9 @@ if TYPE_CHECKING:
     from mldiagnostics.runs import AttemptRow, MetricSeries, RankRow, RunRow, SessionRow
     from mldiagnostics.runs.run_filter import RunFilter
     from mldiagnostics_kube.client.api_client import ApiClient
+    from mldiagnostics_kube.client.cluster import Cluster
+    from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
-    from mldiagnostics_cli.cluster.connection import Cluster
-    from mldiagnostics_cli.cluster.options import ClusterOptions
     from mldiagnostics_cli.runs.run_edit import RunEdit
 
     Body = dict[str, Any]
@@ -150,11 +147,7 @@ class ClusterRuns(RunSource):
 
     @override
     def hosts(self, row: RunRow) -> list[RankRow]:
-        labels = f"{RUN_LABEL}={run_label(row.run_id)}"
-        pods = self._wait(
-            self._cluster.client.items(path_to("", "v1", "pods", namespace=row.namespace), PodView.of, labels=labels)
-        )
-        return hosts_of(self._body(row), pods, attempt=row.attempt)
+        return self._wait(list_hosts(self._cluster.client, self._body(row), row))
 
     @override
     def curves(self, row: RunRow, metrics: Sequence[str] | None, *, rank: int) -> list[MetricSeries]:

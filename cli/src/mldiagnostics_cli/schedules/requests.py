@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.resources import SCHEDULES
 from mldiagnostics_kube.client.apiserver import Conflict, NotFound, path_to
-
-from mldiagnostics_cli.cluster.connection import Cluster, connect
+from mldiagnostics_kube.client.cluster import Cluster, connect
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from mldiagnostics_cli.cluster.options import ClusterOptions
+    from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
     Object = dict[str, Any]
 

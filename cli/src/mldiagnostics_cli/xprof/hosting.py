@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import click
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 from mldiagnostics.locations import absolute_location
+from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
-from mldiagnostics_cli.cluster.options import ClusterOptions
 from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.output import is_terminal, note, show, show_document, show_rows
 from mldiagnostics_cli.xprof.gce import GCE, delete_on_gce, forward_on_gce, host_on_gce, list_on_gce

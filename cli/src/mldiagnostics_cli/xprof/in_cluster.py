@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.locations import is_on_volume
 from mldiagnostics_kube.client.apiserver import NOT_PERMITTED, ClusterError, NotFound
+from mldiagnostics_kube.client.cluster import connect
 from mldiagnostics_kube.installation.operator_volume import NAMESPACE, operator_containers
 
-from mldiagnostics_cli.cluster.connection import connect
 from mldiagnostics_cli.cluster.port_forward import forwarded
 from mldiagnostics_cli.output import note
 from mldiagnostics_cli.xprof.instances import ENDED, RUNNING, STARTING, free_name, nearest
@@ -30,8 +30,9 @@ from mldiagnostics_cli.xprof.kubernetes import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mldiagnostics_cli.cluster.connection import Cluster
-    from mldiagnostics_cli.cluster.options import ClusterOptions
+    from mldiagnostics_kube.client.cluster import Cluster
+    from mldiagnostics_kube.client.cluster_options import ClusterOptions
+
     from mldiagnostics_cli.cluster.port_forward import PodPort
     from mldiagnostics_cli.xprof.instances import XprofInstance
     from mldiagnostics_cli.xprof.manifests import XprofSpec

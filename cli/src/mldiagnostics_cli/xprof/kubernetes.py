@@ -26,7 +26,8 @@ from mldiagnostics_cli.xprof.manifests import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mldiagnostics_cli.cluster.connection import Cluster
+    from mldiagnostics_kube.client.cluster import Cluster
+
     from mldiagnostics_cli.xprof.manifests import XprofSpec
 
 __all__ = [

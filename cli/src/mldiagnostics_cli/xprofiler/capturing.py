@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mldiagnostics_kube.client.cluster_options import ClusterOptions
 from mldiagnostics_kube.client.failures import ClusterFailure
 
 from mldiagnostics_cli.captures.by_object import capture_in_cluster
 from mldiagnostics_cli.captures.cluster_target import ClusterTarget, TargetNarrowing
 from mldiagnostics_cli.captures.direct import capture_directly
 from mldiagnostics_cli.captures.settings import CaptureSettings
-from mldiagnostics_cli.cluster.options import ClusterOptions
 from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.output import note
 

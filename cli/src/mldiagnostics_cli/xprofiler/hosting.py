@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
-from mldiagnostics_cli.cluster.options import ClusterOptions
 from mldiagnostics_cli.xprof.gce import GCE, MachineSpec, list_on_gce
 from mldiagnostics_cli.xprof.hosting import (
     ServerScope,

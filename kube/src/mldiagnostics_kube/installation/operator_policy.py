@@ -11,22 +11,36 @@ from mldiagnostics_kube.installation.operator_volume import NAMESPACE, PRODUCT
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mldiagnostics.runs import RunRow
+
     from mldiagnostics_kube.client.api_client import ApiClient
 
-__all__ = ["default_root"]
+__all__ = ["records_location"]
 
 VOLUME: Final = "volume:///"
 """Default of the chart."""
 _POLICY: Final = "policy.json"
 
 
-async def default_root(client: ApiClient) -> str:
-    """Return the root of runs that name no storage.
+async def records_location(client: ApiClient, row: RunRow) -> str:
+    """Return the directory of the records of a run.
 
-    It is that of the chart if the caller may not read the policy.
+    A run without a storage of its own has its reports below the operator's default root, also if its captures have
+    other directories.
 
     Raises:
         ClusterError: The cluster cannot be reached.
+    """
+    if row.directory.endswith(f"/{row.run_id}"):
+        return row.directory
+    root = await _default_root(client)
+    return f"{root.removesuffix('/')}/{row.run_id}"
+
+
+async def _default_root(client: ApiClient) -> str:
+    """Return the root of runs that name no storage.
+
+    It is that of the chart if the caller may not read the policy.
     """
     for namespace in (None, NAMESPACE):
         path = path_to("", "v1", "configmaps", namespace=namespace)

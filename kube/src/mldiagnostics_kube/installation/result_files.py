@@ -42,8 +42,8 @@ class VolumeDirectory:
     """`volume:///…`."""
     namespace: str
     """Namespace of the run or capture."""
-    suffixes: tuple[str, ...]
-    """Only files whose names end so."""
+    suffixes: tuple[str, ...] = (".json", ".jsonl")
+    """Only files whose names end so; by default the records of a run."""
     most_bytes: int | None = None
     """Limit for all files together; None: no limit."""
 

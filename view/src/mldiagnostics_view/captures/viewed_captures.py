@@ -10,8 +10,7 @@ from typing_extensions import override
 
 from mldiagnostics_view.authorization import GET_RUN, Right
 from mldiagnostics_view.captures.captures import Captures
-from mldiagnostics_view.sources.cluster_place import namespace_in
-from mldiagnostics_view.sources.source import RunUnknown
+from mldiagnostics_view.sources.source import RunUnknown, namespace_in
 
 if TYPE_CHECKING:
     from mldiagnostics_api.captures.capture_object import CaptureStatus

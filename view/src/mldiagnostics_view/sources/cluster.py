@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics.runs import findings, sessions
-from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.resources import RUNS, SCHEDULES
-from mldiagnostics_api.runs.hosts import hosts_of
-from mldiagnostics_api.runs.names import run_label
 from mldiagnostics_api.runs.row import account_of, attempts_of, findings_of, run_row_of, sessions_of
 from mldiagnostics_api.schedules.of_run import schedules_of
-from mldiagnostics_api.workloads.pods import PodView
 from mldiagnostics_kube.cache.informer import Backoff, Informer, NoInformerMetrics, Selection, SyncState
-from mldiagnostics_kube.client.api_client import ApiClient
 from mldiagnostics_kube.client.apiserver import ClusterError, path_to
-from mldiagnostics_kube.client.credentials import find_access
+from mldiagnostics_kube.client.cluster import Cluster
+from mldiagnostics_kube.installation.run_hosts import list_hosts
 from typing_extensions import override
 
 from mldiagnostics_view.captures.captures import NoCaptures
 from mldiagnostics_view.captures.cluster_captures import ClusterCaptures
 from mldiagnostics_view.limits import FIRST_LIST_S, MAX_RUNS, MAX_SCHEDULES
-from mldiagnostics_view.sources.cluster_place import namespace_in
 from mldiagnostics_view.sources.followed_runs import FollowedRuns
 from mldiagnostics_view.sources.run_files import UserFiles
-from mldiagnostics_view.sources.source import ListedRun, ListedSource, RunDetail
+from mldiagnostics_view.sources.source import ListedSource, RunDetail, namespace_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mldiagnostics.runs import RankRow
+    from mldiagnostics.runs import RankRow, RunRow
     from mldiagnostics_api.schedules.of_run import ScheduleOfRun
+    from mldiagnostics_kube.client.api_client import ApiClient
+    from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
     from mldiagnostics_view.captures.captures import Captures
-    from mldiagnostics_view.sources.cluster_place import ClusterPlace
     from mldiagnostics_view.sources.run_files import RunFiles
     from mldiagnostics_view.sources.source import ListedRun
 
@@ -78,7 +73,7 @@ class ClusterSource(ListedSource):
         self._following = asyncio.create_task(self._informer.run())
 
     @classmethod
-    async def connect(cls, options: ClusterPlace, *, is_shared: bool = False) -> ClusterSource:
+    async def connect(cls, options: ClusterOptions, *, is_shared: bool = False) -> ClusterSource:
         """Return the source of a cluster.
 
         Args:
@@ -88,13 +83,11 @@ class ClusterSource(ListedSource):
         Raises:
             ConfigurationError: There are no credentials.
         """
-        access = await find_access(os.environ, path=options.kubeconfig, context=options.context)
-        scope = None if options.all_namespaces else options.namespace or access.namespace
-        cluster = f"cluster '{access.context or access.credentials.server}'"
-        place = f"{cluster}, " + ("all namespaces" if scope is None else f"namespace '{scope}'")
-        client = ApiClient.of(access.credentials, is_trusted=False)
-        captures = NoCaptures(_SHARED) if is_shared else ClusterCaptures(client, cluster=cluster)
-        return cls(client, scope=scope, place=place, files=UserFiles(client, cluster=cluster), captures=captures)
+        cluster = await Cluster.open(options)
+        client, named = cluster.client, cluster.description
+        captures = NoCaptures(_SHARED) if is_shared else ClusterCaptures(client, cluster=named)
+        files = UserFiles(client, cluster=named)
+        return cls(client, scope=cluster.scope, place=f"{named}, {cluster.place}", files=files, captures=captures)
 
     @property
     @override
@@ -141,7 +134,7 @@ class ClusterSource(ListedSource):
         return RunDetail(
             row=row,
             attempts=attempts_of(body, row),
-            hosts=await self._hosts(body),
+            hosts=await self._hosts(body, row),
             sessions=profiles,
             findings=noted or await asyncio.to_thread(findings, profiles),
             configs=row.configs,
@@ -185,15 +178,12 @@ class ClusterSource(ListedSource):
         await self._wait_for_list()
         return self._store.body(key)
 
-    async def _hosts(self, body: Mapping[str, Any]) -> list[RankRow]:
+    async def _hosts(self, body: Mapping[str, Any], row: RunRow) -> list[RankRow]:
         """Return the ranks from the pods; none if the user may not list pods."""
-        row = run_row_of(body)
-        path, labels = path_to("", "v1", "pods", namespace=row.namespace), f"{RUN_LABEL}={run_label(row.run_id)}"
         try:
-            pods = await self._client.items(path, PodView.of, labels=labels)
+            return await list_hosts(self._client, body, row)
         except ClusterError:
             return []
-        return hosts_of(body, pods, attempt=row.attempt)
 
     async def _wait_for_list(self) -> None:
         with suppress(TimeoutError):

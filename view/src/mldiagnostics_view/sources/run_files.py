@@ -12,12 +12,12 @@ import tempfile
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from mldiagnostics.locations import is_bucket
+from mldiagnostics.locations import is_bucket, is_on_volume
 from mldiagnostics_kube.client.apiserver import ClusterError
 from mldiagnostics_kube.client.failures import failure_of
-from mldiagnostics_kube.installation.operator_policy import default_root
+from mldiagnostics_kube.installation.operator_policy import records_location
 from mldiagnostics_kube.installation.result_files import VolumeDirectory, copy_directory
 from typing_extensions import override
 
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from mldiagnostics_kube.client.api_client import ApiClient
 
 __all__ = ["RunFiles", "UserFiles"]
-
-_VOLUME: Final = "volume://"
-_RECORDS: Final = (".json", ".jsonl")
 
 
 class RunFiles(Protocol):
@@ -82,11 +79,8 @@ class UserFiles(RunFiles):
 
     @override
     async def directory(self, row: RunRow) -> str:
-        location = row.directory
-        if not location.endswith(f"/{row.run_id}"):
-            root = await default_root(self._client)
-            location = f"{root.removesuffix('/')}/{row.run_id}"
-        if location.startswith(_VOLUME):
+        location = await records_location(self._client, row)
+        if is_on_volume(location):
             return str(await self._copied(location, row.namespace))
         return location if is_bucket(location) else ""
 
@@ -111,9 +105,7 @@ class UserFiles(RunFiles):
         clock = asyncio.get_running_loop().time
         async with copy.turn:
             if clock() - copy.copied_at >= COPY_AGE_S:
-                wanted = VolumeDirectory(
-                    location=location, namespace=namespace, suffixes=_RECORDS, most_bytes=MAX_COPY_BYTES
-                )
+                wanted = VolumeDirectory(location=location, namespace=namespace, most_bytes=MAX_COPY_BYTES)
                 try:
                     await copy_directory(self._client, wanted, folder, cluster=self._cluster)
                 except ClusterError as error:

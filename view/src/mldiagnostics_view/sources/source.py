@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics_view.captures.captures import Captures
 
-__all__ = ["ListedRun", "ListedSource", "RunDetail", "RunUnknown"]
+__all__ = ["ListedRun", "ListedSource", "RunDetail", "RunUnknown", "namespace_in"]
 
 
 class RunUnknown(Exception):
@@ -39,6 +39,15 @@ class RunDetail:
     findings: Sequence[FindingRow]
     """Of the newest session with a diagnosis."""
     configs: Mapping[str, Any]
+
+
+def namespace_in(key: str) -> str:
+    """Return the namespace in the key of a run; empty if it has none.
+
+    >>> namespace_in("ml:trainer"), namespace_in("trainer")
+    ('ml', '')
+    """
+    return key.partition(":")[0] if ":" in key else ""
 
 
 class ListedSource(Protocol):

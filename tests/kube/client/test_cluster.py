@@ -8,9 +8,9 @@ import pytest
 import yaml
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.resources import RUNS
-from mldiagnostics_cli.cluster.connection import connect
-from mldiagnostics_cli.cluster.options import ClusterOptions
 from mldiagnostics_kube.client.apiserver import path_to
+from mldiagnostics_kube.client.cluster import connect
+from mldiagnostics_kube.client.cluster_options import ClusterOptions
 from mldiagnostics_kube.client.failures import ClusterFailure
 
 if TYPE_CHECKING:

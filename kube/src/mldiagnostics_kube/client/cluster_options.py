@@ -1,4 +1,4 @@
-"""Which cluster and namespace a command means, in the words of kubectl."""
+"""Which cluster and namespace a user means, in the words of kubectl."""
 
 from __future__ import annotations
 

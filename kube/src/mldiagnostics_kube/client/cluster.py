@@ -1,4 +1,4 @@
-"""A connection to the cluster that a command means, with the rights of its user."""
+"""A connection to the cluster that a user means, with their rights."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError
+
 from mldiagnostics_kube.client.api_client import ApiClient
 from mldiagnostics_kube.client.apiserver import ClusterError
 from mldiagnostics_kube.client.credentials import find_access
@@ -16,7 +17,7 @@ from mldiagnostics_kube.client.failures import ClusterFailure, failure_of
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from mldiagnostics_cli.cluster.options import ClusterOptions
+    from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
 __all__ = ["Cluster", "connect"]
 
@@ -32,6 +33,22 @@ class Cluster:
     """Namespace of requests for one object."""
     scope: str | None
     """Namespace of lists; None for all namespaces."""
+
+    @classmethod
+    async def open(cls, options: ClusterOptions) -> Cluster:
+        """Return a connection whose client the caller closes.
+
+        Credentials are those of kubectl: --kubeconfig, KUBECONFIG, the service account of a pod, or ~/.kube/config.
+
+        Raises:
+            ConfigurationError: There are no credentials, or no such context.
+        """
+        if options.namespace is not None and options.all_namespaces:
+            raise ConfigurationError("--namespace and --all-namespaces: both are given; give one of them")
+        access = await find_access(os.environ, path=options.kubeconfig, context=options.context)
+        namespace = options.namespace or access.namespace
+        client = ApiClient.of(access.credentials, is_trusted=False)
+        return cls(client, access.context, namespace, None if options.all_namespaces else namespace)
 
     @property
     def description(self) -> str:
@@ -52,21 +69,14 @@ class Cluster:
 async def connect(options: ClusterOptions) -> AsyncIterator[Cluster]:
     """Connect to the cluster while the block runs.
 
-    Credentials are those of kubectl: --kubeconfig, KUBECONFIG, the service account of a pod, or ~/.kube/config.
-
     Raises:
-        ConfigurationError: There are no credentials, or no such context.
+        ConfigurationError: As for `Cluster.open`.
         ClusterFailure: A request of the block failed and was not handled there.
     """
-    if options.namespace is not None and options.all_namespaces:
-        raise ConfigurationError("--namespace and --all-namespaces: both are given; pass only one of them")
-    access = await find_access(os.environ, path=options.kubeconfig, context=options.context)
-    client = ApiClient.of(access.credentials, is_trusted=False)
-    namespace = options.namespace or access.namespace
-    cluster = Cluster(client, access.context, namespace, None if options.all_namespaces else namespace)
+    cluster = await Cluster.open(options)
     try:
         yield cluster
     except ClusterError as error:
         raise cluster.failure(error) from error
     finally:
-        await client.aclose()
+        await cluster.client.aclose()
