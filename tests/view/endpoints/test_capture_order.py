@@ -24,7 +24,7 @@ def run(active: frozenset[int], failed: frozenset[int] = frozenset(), phase: Any
     phases: dict[int, Any] = dict.fromkeys(failed, "Failed") | dict.fromkeys(active, "Active")
     hosts = [RankRow(rank, 0, "", "", each, "", "", heartbeat=None, step=None) for rank, each in phases.items()]
     row = RunRow(run_id="r", name="r", phase=phase, directory="/r")
-    return RunDetail(row=row, attempts=(), hosts=hosts, sessions=(), findings=(), configs={})
+    return RunDetail(row=row, attempts=(), hosts=hosts, sessions=(), findings=())
 
 
 @given(RANKS, st.integers(1, MAX_CAPTURE_MS))

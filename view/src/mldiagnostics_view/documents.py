@@ -61,7 +61,7 @@ def run_document(source: str, key: str, detail: RunDetail, actions: RunActions) 
         "hosts": [host.to_json() for host in detail.hosts[:MAX_LISTED]],
         "sessions": [session.to_json() for session in sessions],
         "findings": [finding.to_json() for finding in detail.findings],
-        "configs": detail.configs,
+        "configs": detail.row.configs,
         "canCapture": actions.capture_obstacle is None,
         "captureObstacle": actions.capture_obstacle or None,
         "canOpenXprof": actions.can_open_xprof,

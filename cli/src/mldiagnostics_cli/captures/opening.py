@@ -74,7 +74,7 @@ def _copied(end: CaptureEnd, options: ClusterOptions) -> str:
     """Copy a session from the operator's volume; return its local log directory."""
     reference = f"{end.directory}/{end.session}"
     with opened(SourceChoice(cluster=options), [reference]) as source:  # noqa: SIM117 - the second one needs the first
-        with source.fetched_profile(find_session(source, reference)) as session:
+        with source.fetched_session(find_session(source, reference)) as session:
             copied = copy_session(files_of(session.url, session.name), open_store(DEFAULT_DIRECTORY), session.name)
     note(f"Copied from the operator's volume: {copied.url}")
     return DEFAULT_DIRECTORY

@@ -105,7 +105,7 @@ def complete_sessions(context: click.Context, _parameter: click.Parameter, incom
     def sessions(source: RunSource) -> Iterator[tuple[str, str]]:
         if not slash:
             return _run_values(_rows(source), incomplete)
-        return ((f"{run}/{profile.name}", profile.kind) for profile in source.profiles(source.find(run)))
+        return ((f"{run}/{profile.name}", profile.kind) for profile in source.sessions(source.find(run)))
 
     return _matching(_from_source(context, sessions), incomplete)
 

@@ -35,7 +35,7 @@ def diagnosed(source: RunSource, reference: str) -> tuple[SessionRow, SessionDia
         StoreError: The traces cannot be read.
     """
     session = find_session(source, reference)
-    with source.fetched_profile(session) as row:
+    with source.fetched_session(session) as row:
         if not row.files:
             raise ConfigurationError(f"{session.url}: has no trace; choose another session")
         diagnosis = diagnose_session(open_store(row.url.removesuffix(f"/{PROFILE_DIR}/{row.name}")), row.name)

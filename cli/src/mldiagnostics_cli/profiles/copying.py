@@ -69,7 +69,7 @@ def download_sessions(choice: SourceChoice, references: Sequence[str], directory
     store, copied = open_store(str(target)), []
     with opened(choice, references) as source:
         for session in [find_session(source, reference) for reference in references]:
-            with source.fetched_profile(session) as row:
+            with source.fetched_session(session) as row:
                 copied.append(copy_session(files_of(row.url, row.name), store, row.name))
     _show(copied, output)
     note(f"Open them with `mldiag xprof create --on local {directory}`, or `xprof --logdir {directory}`.")

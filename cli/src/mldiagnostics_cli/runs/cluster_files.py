@@ -15,6 +15,7 @@ from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 from mldiagnostics.layout import PROFILE_DIR, TRACE_SUFFIX
 from mldiagnostics.locations import is_on_volume
 from mldiagnostics.runs import sessions
+from mldiagnostics.runs.session_rows import with_stored
 from mldiagnostics_kube.installation.operator_policy import records_location
 from mldiagnostics_kube.installation.result_files import VolumeDirectory, copy_directory
 
@@ -40,13 +41,13 @@ def stored_sessions(row: RunRow, known: Sequence[SessionRow]) -> list[SessionRow
         row: The run.
         known: Sessions of the MLRun, whose files are not known.
     """
-    rows = {each.url: each for each in known}
+    stored: list[SessionRow] = []
     if row.directory and not is_on_volume(row.directory):
         try:
-            rows |= {each.url: each for each in sessions(row)}
+            stored = sessions(row)
         except MLDiagnosticsError as error:
             note(f"{row.name or row.run_id}: only the sessions that the cluster knows are shown: {error}")
-    return sorted(rows.values(), key=lambda each: (each.t or 0.0, each.name))
+    return with_stored(known, stored)
 
 
 @contextmanager

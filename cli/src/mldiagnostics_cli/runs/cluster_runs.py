@@ -127,23 +127,23 @@ class ClusterRuns(RunSource):
         return attempts_of(self._body(row), row)
 
     @override
-    def profiles(self, row: RunRow) -> list[SessionRow]:
+    def sessions(self, row: RunRow) -> list[SessionRow]:
         return sessions_of(self._body(row))
 
     @override
-    def stored_profiles(self, row: RunRow) -> list[SessionRow]:
-        return stored_sessions(row, self.profiles(row))
+    def stored_sessions(self, row: RunRow) -> list[SessionRow]:
+        return stored_sessions(row, self.sessions(row))
 
     @override
     def fetched(self, row: RunRow) -> AbstractContextManager[RunRow]:
         return fetched_run(self._cluster, self._wait, row)
 
     @override
-    def fetched_profile(self, profile: SessionRow) -> AbstractContextManager[SessionRow]:
-        of_runs = (body for body in self._bodies.values() if any(each.url == profile.url for each in sessions_of(body)))
+    def fetched_session(self, session: SessionRow) -> AbstractContextManager[SessionRow]:
+        of_runs = (body for body in self._bodies.values() if any(each.url == session.url for each in sessions_of(body)))
         body = next(of_runs, None)
         namespace = body["metadata"]["namespace"] if body else self._cluster.namespace
-        return fetched_session(self._cluster, self._wait, profile, namespace)
+        return fetched_session(self._cluster, self._wait, session, namespace)
 
     @override
     def hosts(self, row: RunRow) -> list[RankRow]:
@@ -151,7 +151,7 @@ class ClusterRuns(RunSource):
 
     @override
     def curves(self, row: RunRow, metrics: Sequence[str] | None, *, rank: int) -> list[MetricSeries]:
-        return series(row, metrics, rank=rank, points=PLOT_POINTS) if _is_readable(row) else []
+        return series(row, metrics, rank=rank, points=PLOT_POINTS) if is_bucket(row.directory) else []
 
     @override
     def last_metrics(self, row: RunRow) -> Mapping[str, float]:
@@ -162,7 +162,7 @@ class ClusterRuns(RunSource):
         if len(rows) > 1:
             return list(rows)
         # A run with a moment of the account has the one of the operator, which every other place shows too.
-        return [with_goodput(row) if row.goodput_as_of is None and _is_readable(row) else row for row in rows]
+        return [with_goodput(row) if row.goodput_as_of is None and is_bucket(row.directory) else row for row in rows]
 
     @override
     def edited(self, row: RunRow, edit: RunEdit) -> RunRow:
@@ -254,11 +254,3 @@ def _workload_names(row: RunRow) -> tuple[str, str]:
 
 def _object_name(body: Body) -> str:
     return str(body["metadata"]["name"])
-
-
-def _is_readable(row: RunRow) -> bool:
-    """Return whether the files of a run can be read from this machine.
-
-    Volumes of the operator cannot.
-    """
-    return is_bucket(row.directory)

@@ -80,7 +80,7 @@ def show_run(source: RunSource, run: str, query: DetailQuery, output: OutputForm
     detail = _RunDetail(
         row,
         source.attempts(row),
-        source.profiles(row),
+        source.sessions(row),
         source.hosts(row) if with_hosts else None,
         _curves(source, row, query) if query.metrics else [],
         _texts(source, row) if query.with_texts else None,

@@ -77,11 +77,11 @@ class FileRuns(RunSource):
         return attempt_rows(row)
 
     @override
-    def profiles(self, row: RunRow) -> list[SessionRow]:
+    def sessions(self, row: RunRow) -> list[SessionRow]:
         return sessions(row)
 
     @override
-    def stored_profiles(self, row: RunRow) -> list[SessionRow]:
+    def stored_sessions(self, row: RunRow) -> list[SessionRow]:
         return sessions(row)
 
     @override
@@ -89,12 +89,12 @@ class FileRuns(RunSource):
         return nullcontext(row)
 
     @override
-    def fetched_profile(self, profile: SessionRow) -> AbstractContextManager[SessionRow]:
-        if is_on_volume(profile.url):
+    def fetched_session(self, session: SessionRow) -> AbstractContextManager[SessionRow]:
+        if is_on_volume(session.url):
             raise ConfigurationError(
-                f"{profile.url}: lies on the operator's volume; choose its cluster with --context or -n"
+                f"{session.url}: lies on the operator's volume; give its cluster with --context or -n"
             )
-        return nullcontext(profile)
+        return nullcontext(session)
 
     @override
     def hosts(self, row: RunRow) -> list[RankRow]:

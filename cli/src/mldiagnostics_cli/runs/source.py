@@ -1,4 +1,9 @@
-"""The interface of places that have runs: files below a root, or a cluster."""
+"""The interface of places that have runs: files below a root, or a cluster.
+
+The view has a second one, `ListedSource`: a server follows its places and serves requests meanwhile, a command reads
+once. Both read with the functions of `mldiagnostics.runs`, `mldiagnostics_api.runs` and
+`mldiagnostics_kube.installation`.
+"""
 
 from __future__ import annotations
 
@@ -59,17 +64,17 @@ class RunSource(Protocol):
     def attempts(self, row: RunRow) -> list[AttemptRow]:
         """Return the attempts of a run, the oldest first."""
 
-    def profiles(self, row: RunRow) -> list[SessionRow]:
-        """Return the profiles of a run; their files may be unknown."""
+    def sessions(self, row: RunRow) -> list[SessionRow]:
+        """Return the sessions of a run; their files may be unknown."""
 
-    def stored_profiles(self, row: RunRow) -> list[SessionRow]:
-        """Return the profiles of a run with the files that this machine can list."""
+    def stored_sessions(self, row: RunRow) -> list[SessionRow]:
+        """Return the sessions of a run with the files that this machine can list."""
 
     def fetched(self, row: RunRow) -> AbstractContextManager[RunRow]:
         """Return the run while its records can be read from this machine."""
 
-    def fetched_profile(self, profile: SessionRow) -> AbstractContextManager[SessionRow]:
-        """Return the profile while its traces can be read from this machine."""
+    def fetched_session(self, session: SessionRow) -> AbstractContextManager[SessionRow]:
+        """Return the session while its traces can be read from this machine."""
 
     def hosts(self, row: RunRow) -> list[RankRow]:
         """Return the ranks of a run with their hosts."""

@@ -17,10 +17,12 @@ from mldiagnostics.store import open_store
 from mldiagnostics.text.timestamps import timestamp
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mldiagnostics.runs.row import RunRow
     from mldiagnostics.store import Entry, Store
 
-__all__ = ["SessionFile", "SessionRow", "sessions"]
+__all__ = ["SessionFile", "SessionRow", "sessions", "with_stored"]
 
 _PARALLEL_READS = 32
 _OF_ATTEMPT = re.compile(r"a([0-9]{1,9})-(?:s([0-9]{1,18})|n[0-9]+)(?:-[0-9]+)?")
@@ -133,6 +135,15 @@ def sessions(run: RunRow | str) -> list[SessionRow]:
             for name, document in zip(names, documents, strict=True)
         ]
     return sorted(rows, key=lambda row: (row.t or 0.0, row.name))
+
+
+def with_stored(known: Iterable[SessionRow], stored: Iterable[SessionRow]) -> list[SessionRow]:
+    """Return sessions that an MLRun names, and those with files, the oldest first.
+
+    A session that both have is the one with files.
+    """
+    rows = {row.name: row for row in (*known, *stored)}
+    return sorted(rows.values(), key=lambda row: (row.t or 0.0, row.name))
 
 
 def _row(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics.runs import findings, sessions
+from mldiagnostics.runs.session_rows import with_stored
 from mldiagnostics_api.resources import RUNS, SCHEDULES
 from mldiagnostics_api.runs.row import account_of, attempts_of, findings_of, run_row_of, sessions_of
 from mldiagnostics_api.schedules.of_run import schedules_of
@@ -129,15 +130,13 @@ class ClusterSource(ListedSource):
         noted, profiles = findings_of(body), sessions_of(body)
         with suppress(MLDiagnosticsError):  # then the sessions of the MLRun are shown, without sizes
             if directory := await self._files.quick_directory(row):
-                stored = {each.name: each for each in await asyncio.to_thread(sessions, directory)}
-                profiles = [stored.pop(each.name, each) for each in profiles] + list(stored.values())
+                profiles = with_stored(profiles, await asyncio.to_thread(sessions, directory))
         return RunDetail(
             row=row,
             attempts=attempts_of(body, row),
             hosts=await self._hosts(body, row),
             sessions=profiles,
             findings=noted or await asyncio.to_thread(findings, profiles),
-            configs=row.configs,
         )
 
     @override

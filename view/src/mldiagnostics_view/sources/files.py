@@ -151,7 +151,6 @@ class FileSource(ListedSource):
             hosts=hosts,
             sessions=profiles,
             findings=findings(profiles),
-            configs=row.configs,
         )
 
 

@@ -1,4 +1,7 @@
-"""The interface of places that have runs."""
+"""The interface of places that have runs, for a server that follows them.
+
+A command reads once, and waits: `RunSource` of the command line is its interface, with the same rows and functions.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,6 @@ class RunDetail:
     sessions: Sequence[SessionRow]
     findings: Sequence[FindingRow]
     """Of the newest session with a diagnosis."""
-    configs: Mapping[str, Any]
 
 
 def namespace_in(key: str) -> str:
