@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 __all__ = ["HOST_PHASES", "PHASES", "Phase"]
 
@@ -18,18 +18,7 @@ Phase = Literal[
     "collective",
     "idle",
 ]
-PHASES: tuple[Phase, ...] = (
-    "input",
-    "host",
-    "callback",
-    "collection",
-    "compilation",
-    "transfer",
-    "checkpoint",
-    "compute",
-    "collective",
-    "idle",
-)
+PHASES: tuple[Phase, ...] = get_args(Phase)
 """`collection` is garbage collection of Python; `idle` is time that nothing in the trace explains."""
 
 HOST_PHASES: frozenset[Phase] = frozenset(

@@ -9,22 +9,30 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 from mldiagnostics.capture.model import Delivery, Recording, TargetState
+from mldiagnostics.findings import Severity
 from pydantic import ConfigDict, Field
 
 from mldiagnostics_api.names import Phase
-from mldiagnostics_api.ranges import RANGES_PATTERN
 from mldiagnostics_api.v1alpha1.shared import (
+    ATOMIC,
     INT32,
-    INT64,
     LABEL_KEY,
     RECORDING_RULES,
+    Bytes,
+    Conditions,
     Count,
+    DaySeconds,
+    Generation,
     LabelValue,
+    MinimumCaptured,
     Model,
     NameRef,
     ObjectMeta,
-    StatusCondition,
+    Port,
+    PositionRanges,
+    Positive,
     Time,
+    TracerLevels,
     WorkloadRef,
     cel_rule,
     cel_rules,
@@ -33,9 +41,6 @@ from mldiagnostics_api.v1alpha1.shared import (
 
 PODS_PATTERN: Final = r"^ *[a-z0-9][a-z0-9.-]*( *, *[a-z0-9][a-z0-9.-]*)* *,? *$"
 PROFILER: Final = "google_cloud_mldiagnostics"
-
-Severity = Literal["critical", "warning", "info"]
-RangesText = Annotated[str, Field(max_length=1024, pattern=RANGES_PATTERN)]
 
 
 class LabelRequirement(Model):
@@ -102,9 +107,9 @@ class TargetSelection(Model):
     """A workload whose pods are captured."""
     selector: LabelSelector | None = None
     """Labels of the pods to capture."""
-    ranks: RangesText | None = None
+    ranks: PositionRanges | None = None
     """Only these ranks, for example `0,4-7`. Ranks count by job index, completion index and local rank."""
-    slices: RangesText | None = None
+    slices: PositionRanges | None = None
     """Only these slices, for example `0-1`. A slice is the job index of a JobSet or the group index of a
     LeaderWorkerSet."""
     nodes: Annotated[list[Annotated[str, Field(max_length=253)]], Field(max_length=256)] | None = None
@@ -115,17 +120,6 @@ class TargetSelection(Model):
     """Only the profilers of this container; pods without the container are skipped."""
     limit: Annotated[int, Field(ge=1, le=100_000, json_schema_extra=INT32)] | None = None
     """Maximum number of targets: ready ones first, then by rank."""
-
-
-class TracerLevels(Model):
-    """Levels of the profiler's tracers."""
-
-    host: Annotated[int, Field(ge=0, le=3, json_schema_extra=INT32)] | None = None
-    """Level of the host tracer. Default: 2."""
-    device: Annotated[int, Field(ge=0, le=1, json_schema_extra=INT32)] | None = None
-    """Level of the device tracer. Default: 1."""
-    python: Annotated[int, Field(ge=0, le=1, json_schema_extra=INT32)] | None = None
-    """Level of the Python tracer. Default: 0."""
 
 
 class TriggerCapture(Model):
@@ -144,12 +138,12 @@ class TriggerCapture(Model):
     pod_namespace: Annotated[str, Field(max_length=63, pattern=r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?)?$")] | None = None
     """Namespace of the pods. Default: the namespace of this object. For another namespace you need the permission to
     create `pods/profile` in it."""
-    capture_port: Annotated[int, Field(ge=1, le=65535, json_schema_extra=INT32)] | None = None
+    capture_port: Port | None = None
     """Port of the profiler server in pods that do not publish one by annotation or container port. Default: 9999."""
-    duration_seconds: Annotated[int, Field(ge=1, le=2**31 - 1, json_schema_extra=INT32)] | None = None
+    duration_seconds: Positive | None = None
     """Duration of the recording in seconds. Default: 2 seconds, of a pulse seven steps, from 300 ms
     to 10 s. The administrator sets the upper limit."""
-    duration_milliseconds: Annotated[int, Field(ge=1, le=2**31 - 1, json_schema_extra=INT32)] | None = None
+    duration_milliseconds: Positive | None = None
     """Duration of the recording in milliseconds."""
     profiler: Literal["google_cloud_mldiagnostics"] = PROFILER
     """Protocol of the profiler: XProf's ProfilerService."""
@@ -177,16 +171,10 @@ class TriggerCapture(Model):
     deadline_seconds: Annotated[int, Field(ge=1, le=86_400, json_schema_extra=INT32)] | None = None
     """Time limit for recording, serialising and storing of each target, in seconds. Default: start lead + 2 x duration
     + 60 seconds. The administrator sets the upper limit."""
-    wait_for_pods_seconds: Annotated[int, Field(ge=0, le=86_400, json_schema_extra=INT32)] | None = None
+    wait_for_pods_seconds: DaySeconds | None = None
     """Time to wait for pods that do not exist or are not ready yet, in seconds. Default: 0. The administrator sets the
     upper limit."""
-    minimum_captured: (
-        Annotated[
-            Annotated[int, Field(ge=1, le=2**31 - 1)] | Annotated[str, Field(pattern=r"^([1-9][0-9]?|100)%$")],
-            Field(json_schema_extra={"x-kubernetes-int-or-string": True}),
-        ]
-        | None
-    ) = None
+    minimum_captured: MinimumCaptured | None = None
     """Targets that must be captured and stored for success: a number, or a percentage of all targets. Default: 100%."""
     diagnosis: Literal["Auto", "Off"] | None = None
     """Auto: find the slow host, phase and operation in the stored traces after the capture. Default: set by the
@@ -215,7 +203,7 @@ class ConnectionSpec(Model):
     """Targets, duration and destination of the capture. Immutable."""
     cancel: bool | None = None
     """Stop the capture. Traces that were recorded until then are stored; the capture ends as Cancelled."""
-    ttl_seconds_after_finished: Annotated[int, Field(ge=0, le=2**31 - 1, json_schema_extra=INT32)] | None = None
+    ttl_seconds_after_finished: Count | None = None
     """Seconds after which the finished object is deleted. The profiles are kept."""
 
 
@@ -268,7 +256,7 @@ class TargetResult(Model):
     """Explanation for people."""
     file: str | None = None
     """Path of the trace; absent if there is none, or if it was deleted after the diagnosis of a pulse."""
-    bytes: Annotated[int, Field(ge=0, json_schema_extra=INT64)] | None = None
+    bytes: Bytes | None = None
     """Size of the trace in bytes."""
     start_time: Time | None = None
     """Start of the recording by the host's clock."""
@@ -342,18 +330,10 @@ class ConnectionStatus(Model):
     """Time at which the capture ended."""
     capture_result: CaptureResult | None = None
     """Summary of the capture, with the same fields as in the peer."""
-    conditions: (
-        Annotated[
-            list[StatusCondition],
-            Field(
-                json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
-            ),
-        ]
-        | None
-    ) = None
+    conditions: Conditions | None = None
     """Conditions Accepted, Captured, Stored, Complete and Diagnosed. Complete becomes True when the capture ends, also
     if it failed; its reason is the result. Diagnosed follows; it never changes the result of the capture."""
-    observed_generation: Annotated[int, Field(json_schema_extra=INT64)] | None = None
+    observed_generation: Generation | None = None
     """Generation of the object that this status describes."""
     session_id: str | None = None
     """XProf session of the capture."""
@@ -373,9 +353,9 @@ class ConnectionStatus(Model):
     """Targets by state."""
     start_skew_milliseconds: Count | None = None
     """Milliseconds between the first and the last start of the recording, by the hosts' clocks."""
-    bytes: Annotated[int, Field(ge=0, json_schema_extra=INT64)] | None = None
+    bytes: Bytes | None = None
     """Size of all stored traces in bytes."""
-    results: Annotated[list[TargetResult], Field(json_schema_extra={"x-kubernetes-list-type": "atomic"})] | None = None
+    results: Annotated[list[TargetResult], Field(json_schema_extra=ATOMIC)] | None = None
     """Results of the targets, failures first. Long lists are cut; `capture.json` in the session has all results."""
     diagnosis: CaptureDiagnosis | None = None
     """Diagnosis of the session."""

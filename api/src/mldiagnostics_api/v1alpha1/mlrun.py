@@ -12,14 +12,18 @@ from pydantic import ConfigDict, Field
 
 from mldiagnostics_api.names import MLRunPhase
 from mldiagnostics_api.v1alpha1.shared import (
+    ATOMIC,
     INT32,
     INT64,
+    Conditions,
     Count,
+    DaySeconds,
+    Generation,
     LabelValue,
     Model,
     ObjectMeta,
     ObjectName,
-    StatusCondition,
+    Port,
     Time,
     cel_rule,
     cel_rules,
@@ -40,7 +44,7 @@ MAX_CONFIGS: Final = 256
 RunId = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 Text = Annotated[str, Field(max_length=1024)]
 Tag = Annotated[str, Field(min_length=1, max_length=MAX_TAG)]
-Tags = Annotated[list[Tag], Field(max_length=MAX_TAGS, json_schema_extra={"x-kubernetes-list-type": "atomic"})]
+Tags = Annotated[list[Tag], Field(max_length=MAX_TAGS, json_schema_extra=ATOMIC)]
 Notes = Annotated[str, Field(max_length=MAX_NOTES)]
 Seconds = Annotated[float, Field(ge=0)]
 
@@ -66,18 +70,18 @@ class RunWorkload(Model):
 class RunProfiling(Model):
     """Defaults of captures of this run."""
 
-    port: Annotated[int, Field(ge=1, le=65535, json_schema_extra=INT32)] | None = None
+    port: Port | None = None
     """Profiler port of hosts that do not report or publish one. Default: 9999."""
 
 
 class RunSignals(Model):
     """Limits beyond which a condition shows a problem of the run; 0 disables one."""
 
-    host_silent_seconds: Annotated[int, Field(ge=0, le=86_400, json_schema_extra=INT32)] | None = None
+    host_silent_seconds: DaySeconds | None = None
     """Seconds without a report after which a host is silent. Default: 120."""
     straggler_ratio: Annotated[float, Field(ge=0, le=100)] | None = None
     """A host straggles if its steps take more than this many times the median of all hosts. Default: 2."""
-    hang_seconds: Annotated[int, Field(ge=0, le=86_400, json_schema_extra=INT32)] | None = None
+    hang_seconds: DaySeconds | None = None
     """Seconds without a step after which the run hangs, if it is also 20 times the usual step time. Default: 900."""
     minimum_goodput_percent: Annotated[int, Field(ge=0, le=100, json_schema_extra=INT32)] | None = None
     """Goodput in per cent below which it is low, after the first half hour. Default: 0, disabled."""
@@ -86,7 +90,7 @@ class RunSignals(Model):
 class RunRetention(Model):
     """Retention of the object after the end of the run, and of the run's files."""
 
-    ttl_seconds_after_finished: Annotated[int, Field(ge=0, le=2**31 - 1, json_schema_extra=INT32)] | None = None
+    ttl_seconds_after_finished: Count | None = None
     """Seconds after which the object of an ended run is deleted. Default: the operator's setting. An object with this
     field is not deleted because of the limit on the number of ended runs."""
     delete_artifacts: bool | None = None
@@ -168,13 +172,7 @@ class RunHosts(Model):
     """Restarts of the containers of its pods that exist, by the kubelet's count."""
     summary: Annotated[str, Field(max_length=32)] | None = None
     """Reporting hosts of expected hosts, for example `3/4`."""
-    exceptions: (
-        Annotated[
-            list[HostException],
-            Field(max_length=MAX_EXCEPTIONS, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
-        ]
-        | None
-    ) = None
+    exceptions: Annotated[list[HostException], Field(max_length=MAX_EXCEPTIONS, json_schema_extra=ATOMIC)] | None = None
     """Hosts that need attention, at most 32."""
 
 
@@ -251,6 +249,9 @@ class RunSession(Model):
     """Start of the recording."""
     stop_time: Time | None = None
     """End of the recording."""
+
+
+RunSessions = Annotated[list[RunSession], Field(max_length=MAX_SESSIONS, json_schema_extra=ATOMIC)]
 
 
 class RunFinding(Model):
@@ -350,28 +351,16 @@ class MLRunStatus(Model):
     """Current step, or the result."""
     workload: Annotated[str, Field(max_length=320)] | None = None
     """Kind and name of the workload, for example `JobSet/trainer`."""
-    conditions: (
-        Annotated[
-            list[StatusCondition],
-            Field(json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}),
-        ]
-        | None
-    ) = None
+    conditions: Conditions | None = None
     """Admitted: no queue holds the workload back. Started: it runs or has run. Reporting: at least one host reports.
     Profilable: at least one reporting host has a profiler server. Complete becomes True when the run has ended, also if
     it failed; its reason is the result. HostsSilent, Straggling, Hanging and GoodputLow are True while the run needs
     attention, and absent before."""
-    observed_generation: Annotated[int, Field(json_schema_extra=INT64)] | None = None
+    observed_generation: Generation | None = None
     """Generation of the object that this status describes."""
     attempt: Count | None = None
     """Number of the current attempt, from 0; restarts in place and resumptions count too."""
-    attempts: (
-        Annotated[
-            list[RunAttempt],
-            Field(max_length=MAX_ATTEMPTS, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
-        ]
-        | None
-    ) = None
+    attempts: Annotated[list[RunAttempt], Field(max_length=MAX_ATTEMPTS, json_schema_extra=ATOMIC)] | None = None
     """The newest attempts, at most 16, the newest last."""
     start_time: Time | None = None
     """Start of the run."""
@@ -390,21 +379,9 @@ class MLRunStatus(Model):
     """Account of the run's time."""
     configs: RunConfigs | None = None
     """Configuration of the run."""
-    profile_sessions: (
-        Annotated[
-            list[RunSession],
-            Field(max_length=MAX_SESSIONS, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
-        ]
-        | None
-    ) = None
+    profile_sessions: RunSessions | None = None
     """The newest profiles, at most 32, the newest last."""
-    findings: (
-        Annotated[
-            list[RunFinding],
-            Field(max_length=MAX_FINDINGS, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
-        ]
-        | None
-    ) = None
+    findings: Annotated[list[RunFinding], Field(max_length=MAX_FINDINGS, json_schema_extra=ATOMIC)] | None = None
     """Findings of the newest diagnosed profile, at most 8, the most expensive one first. One that the newest profile
     does not show any more leaves."""
     last_heartbeat_time: Time | None = None

@@ -10,36 +10,39 @@ from typing import Annotated, Any, Final, Literal
 from mldiagnostics.capture.model import Delivery, Recording
 from pydantic import ConfigDict, Field
 
-from mldiagnostics_api.ranges import RANGES_PATTERN
 from mldiagnostics_api.schedules.budget import BudgetReason
 from mldiagnostics_api.schedules.timing import LONGEST_CRON, PERIOD_PATTERN
 from mldiagnostics_api.schedules.triggers import TriggerType
 from mldiagnostics_api.v1alpha1.shared import (
+    ATOMIC,
     INT32,
-    INT64,
     RECORDING_RULES,
+    Bytes,
+    Conditions,
     Count,
+    DaySeconds,
+    Generation,
     LabelValue,
+    MinimumCaptured,
     Model,
     NameRef,
     ObjectMeta,
     ObjectName,
-    StatusCondition,
+    Port,
+    PositionRanges,
+    Positive,
     Time,
+    TracerLevels,
     WorkloadRef,
     cel_rule,
     cel_rules,
+    keyed_by,
     read_object,
 )
 
 MAX_CAPTURES: Final = 500
 """Captures of the last 24 hours that a status records, and so the highest budget of a schedule."""
 MAX_TRIGGERS: Final = 8
-
-Positive = Annotated[int, Field(ge=1, le=2**31 - 1, json_schema_extra=INT32)]
-Bytes = Annotated[int, Field(ge=0, json_schema_extra=INT64)]
-DaySeconds = Annotated[int, Field(ge=0, le=86_400, json_schema_extra=INT32)]
-PositionRanges = Annotated[str, Field(max_length=1024, pattern=RANGES_PATTERN)]
 
 
 class ScheduleTarget(Model):
@@ -109,17 +112,6 @@ class ScheduleTrigger(Model):
     cent above the highest that was captured in the attempt. Default: 3600."""
 
 
-class TemplateTracers(Model):
-    """Levels of the profiler's tracers in the captures."""
-
-    host: Annotated[int, Field(ge=0, le=3, json_schema_extra=INT32)] | None = None
-    """Level of the host tracer. Default: 2."""
-    device: Annotated[int, Field(ge=0, le=1, json_schema_extra=INT32)] | None = None
-    """Level of the device tracer. Default: 1."""
-    python: Annotated[int, Field(ge=0, le=1, json_schema_extra=INT32)] | None = None
-    """Level of the Python tracer. Default: 0."""
-
-
 class CaptureTemplate(Model):
     """Fields of the captures, as in `triggerCapture` of an MLDiagnosticsConnection."""
 
@@ -135,7 +127,7 @@ class CaptureTemplate(Model):
     """Only the profilers of this container."""
     limit: Annotated[int, Field(ge=1, le=100_000, json_schema_extra=INT32)] | None = None
     """Maximum number of targets of a capture: ready ones first, then by rank."""
-    capture_port: Annotated[int, Field(ge=1, le=65535, json_schema_extra=INT32)] | None = None
+    capture_port: Port | None = None
     """Port of the profiler server in pods that do not publish one. Default: 9999."""
     duration_seconds: Positive | None = None
     """Duration of the recording in seconds. Default: 2 seconds, of a pulse seven steps, from 300 ms
@@ -144,7 +136,7 @@ class CaptureTemplate(Model):
     """Duration of the recording in milliseconds."""
     storage_location: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
     """Log directory for the profiles. Default: that of the run, else of the operator."""
-    tracers: TemplateTracers | None = None
+    tracers: TracerLevels | None = None
     """Levels of the profiler's tracers."""
     delivery: Delivery | None = None
     """Writer of the traces: Operator, Workload or Auto. Default: Auto."""
@@ -156,13 +148,7 @@ class CaptureTemplate(Model):
     one other; the summaries of all hosts are kept. Default: false."""
     deadline_seconds: Annotated[int, Field(ge=1, le=86_400, json_schema_extra=INT32)] | None = None
     """Time limit of each target in seconds."""
-    minimum_captured: (
-        Annotated[
-            Annotated[int, Field(ge=1, le=2**31 - 1)] | Annotated[str, Field(pattern=r"^([1-9][0-9]?|100)%$")],
-            Field(json_schema_extra={"x-kubernetes-int-or-string": True}),
-        ]
-        | None
-    ) = None
+    minimum_captured: MinimumCaptured | None = None
     """Targets that must be captured for success: a number, or a percentage. Default: 100%."""
     diagnosis: Literal["Auto", "Off"] | None = None
     """Auto: find the slow host, phase and operation after the capture. Default: set by the administrator."""
@@ -210,14 +196,7 @@ class ScheduleSpec(Model):
     schedule: ScheduleTiming | None = None
     """Times of captures. Absent: only triggers make captures."""
     triggers: (
-        Annotated[
-            list[ScheduleTrigger],
-            Field(
-                max_length=MAX_TRIGGERS,
-                json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
-            ),
-        ]
-        | None
+        Annotated[list[ScheduleTrigger], Field(max_length=MAX_TRIGGERS, json_schema_extra=keyed_by("type"))] | None
     ) = None
     """Readings of a run that start a capture, at most one of each type."""
     capture: CaptureTemplate | None = None
@@ -275,15 +254,9 @@ class ScheduleRefusal(Model):
 class ScheduleStatus(Model):
     """Times, record and refusals of a schedule."""
 
-    observed_generation: Annotated[int, Field(json_schema_extra=INT64)] | None = None
+    observed_generation: Generation | None = None
     """Generation of the object that this status describes."""
-    conditions: (
-        Annotated[
-            list[StatusCondition],
-            Field(json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}),
-        ]
-        | None
-    ) = None
+    conditions: Conditions | None = None
     """Ready: the schedule is valid and makes captures; else the reason says why not: Suspended, InvalidSchedule,
     NeverDue, TooManySchedules, CaptureRejected, AuthorNotAllowed or StorageFull. BudgetAvailable: False while the
     newest capture was refused."""
@@ -301,24 +274,9 @@ class ScheduleStatus(Model):
     """Bytes of their traces."""
     refused: Count | None = None
     """Captures that limits refused since the creation of the schedule."""
-    refusals: (
-        Annotated[
-            list[ScheduleRefusal],
-            Field(
-                max_length=8,
-                json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["reason"]},
-            ),
-        ]
-        | None
-    ) = None
+    refusals: Annotated[list[ScheduleRefusal], Field(max_length=8, json_schema_extra=keyed_by("reason"))] | None = None
     """Refused captures by limit."""
-    captures: (
-        Annotated[
-            list[ScheduledCapture],
-            Field(max_length=MAX_CAPTURES, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
-        ]
-        | None
-    ) = None
+    captures: Annotated[list[ScheduledCapture], Field(max_length=MAX_CAPTURES, json_schema_extra=ATOMIC)] | None = None
     """Captures of the last 24 hours, the newest last."""
 
 

@@ -8,18 +8,30 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 from pydantic.alias_generators import to_camel
 
 from mldiagnostics_api.names import AUTHOR_ANNOTATION, CAPTURE_REASON_ANNOTATION, RUN_ANNOTATION
+from mldiagnostics_api.ranges import RANGES_PATTERN
 from mldiagnostics_api.workloads.kinds import SELECTABLE_KINDS
 
 T = TypeVar("T", bound=BaseModel)
 
 INT32: Final = {"format": "int32"}
 INT64: Final = {"format": "int64"}
+ATOMIC: Final = {"x-kubernetes-list-type": "atomic"}
 LABEL_KEY: Final = r"^([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$"
 LABEL_VALUE: Final = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
 
 Count = Annotated[int, Field(ge=0, le=2**31 - 1, json_schema_extra=INT32)]
 ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")]
 LabelValue = Annotated[str, Field(max_length=63, pattern=LABEL_VALUE)]
+Positive = Annotated[int, Field(ge=1, le=2**31 - 1, json_schema_extra=INT32)]
+DaySeconds = Annotated[int, Field(ge=0, le=86_400, json_schema_extra=INT32)]
+Port = Annotated[int, Field(ge=1, le=65535, json_schema_extra=INT32)]
+Bytes = Annotated[int, Field(ge=0, json_schema_extra=INT64)]
+Generation = Annotated[int, Field(json_schema_extra=INT64)]
+PositionRanges = Annotated[str, Field(max_length=1024, pattern=RANGES_PATTERN)]
+MinimumCaptured = Annotated[
+    Annotated[int, Field(ge=1, le=2**31 - 1)] | Annotated[str, Field(pattern=r"^([1-9][0-9]?|100)%$")],
+    Field(json_schema_extra={"x-kubernetes-int-or-string": True}),
+]
 
 
 def _rfc3339(time: datetime) -> str:
@@ -31,6 +43,11 @@ Time = Annotated[
     PlainSerializer(_rfc3339, return_type=str, when_used="json"),
     Field(json_schema_extra={"format": "date-time"}),
 ]
+
+
+def keyed_by(field: str) -> dict[str, Any]:
+    """Return the schema extension of a list whose entries differ in a field."""
+    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [field]}
 
 
 def cel_rule(rule: str, message: str, *, field: str | None = None) -> dict[str, str]:
@@ -89,6 +106,17 @@ class Model(BaseModel):
     )
 
 
+class TracerLevels(Model):
+    """Levels of the profiler's tracers."""
+
+    host: Annotated[int, Field(ge=0, le=3, json_schema_extra=INT32)] | None = None
+    """Level of the host tracer. Default: 2."""
+    device: Annotated[int, Field(ge=0, le=1, json_schema_extra=INT32)] | None = None
+    """Level of the device tracer. Default: 1."""
+    python: Annotated[int, Field(ge=0, le=1, json_schema_extra=INT32)] | None = None
+    """Level of the Python tracer. Default: 0."""
+
+
 class NameRef(Model):
     """An object of the same namespace, by name."""
 
@@ -120,8 +148,11 @@ class StatusCondition(Model):
     """Explanation for people."""
     last_transition_time: Time
     """Time of the last change of the condition's status."""
-    observed_generation: Annotated[int, Field(json_schema_extra=INT64)] | None = None
+    observed_generation: Generation | None = None
     """Generation of the object that the condition is about."""
+
+
+Conditions = Annotated[list[StatusCondition], Field(json_schema_extra=keyed_by("type"))]
 
 
 def _own_annotations(annotations: object) -> object:

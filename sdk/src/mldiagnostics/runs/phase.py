@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import cast, get_args
 
 from mldiagnostics.lifecycle.outcome import TERMINATING, Phase, RunOutcome
 from mldiagnostics.text.timestamps import timestamp
@@ -12,7 +12,7 @@ __all__ = ["phase_at", "phase_named"]
 HEARTBEATS_MISSED = 3
 """After how many intervals of silence a process counts as lost."""
 
-_PHASES = frozenset({"Pending", "Active", "Completed", "Failed"})
+_PHASES = frozenset(get_args(Phase))
 
 
 def phase_at(outcome: RunOutcome, *, heartbeat: float | None, interval_s: float | None, now: float) -> RunOutcome:
