@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-import click
-from mldiagnostics.errors import ConfigurationError, StoreError
+from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.layout import CAPTURE_RECORD, PROFILE_DIR
 from mldiagnostics.locations import is_on_volume
 from mldiagnostics.store import open_store
 
 from mldiagnostics_cli.commands.options import OutputFormat
-from mldiagnostics_cli.exit_codes import FAILED, PARTIAL
-from mldiagnostics_cli.output import is_terminal, note, show_rows
+from mldiagnostics_cli.deletion import confirm, delete_each, delete_files, finish
+from mldiagnostics_cli.output import note, show_rows
 from mldiagnostics_cli.profiles.listing import columns
 from mldiagnostics_cli.profiles.references import find_session, find_sessions, opened
 from mldiagnostics_cli.profiles.retention import expired
@@ -29,9 +26,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.commands.source_options import SourceChoice
 
 __all__ = ["delete_sessions", "prune_sessions"]
-
-PARALLEL_DELETES = 32
-"""Requests to a bucket at a time, as many as the read model has."""
 
 
 def delete_sessions(
@@ -83,40 +77,16 @@ def _delete_all(rows: Sequence[SessionRow], output: OutputFormat, *, yes: bool, 
             "set spec.retention of the MLRun, or delete the run with its artifacts"
         )
     if rows and not dry_run and not yes:
-        _confirm(rows)
-    deleted = rows if dry_run else [row for row in rows if _delete(row)]
+        names = ", ".join(row.name for row in rows)
+        confirm(names, f"Delete {names} ({size(sum(row.bytes for row in rows))})?")
+    deleted = rows if dry_run else delete_each(rows, _delete, place=lambda row: row.url)
     show_rows(deleted, columns(time.time()), output, name=lambda row: row.url, document=lambda row: row.to_json())
-    if dry_run:
-        note("Nothing was deleted: --dry-run.")
-    elif len(deleted) < len(rows):
-        raise click.exceptions.Exit(PARTIAL if deleted else FAILED)
+    finish(rows, deleted, dry_run=dry_run)
 
 
-def _confirm(rows: Sequence[SessionRow]) -> None:
-    names = ", ".join(row.name for row in rows)
-    if not (sys.stdin is not None and sys.stdin.isatty() and is_terminal()):
-        raise ConfigurationError(f"{names}: not deleted, as there is no terminal to confirm it; pass --yes")
-    click.confirm(f"Delete {names} ({size(sum(row.bytes for row in rows))})?", abort=True)
-
-
-def _delete(row: SessionRow) -> bool:
-    """Delete the files of a session, with XProf's caches.
-
-    Its record is the last one, so that a deletion can be repeated.
-    """
+def _delete(row: SessionRow) -> None:
+    """Delete the files of a session, with XProf's caches. Raises `StoreError`."""
     root = row.url.removesuffix(f"/{PROFILE_DIR}/{row.name}")
     store = open_store(root)  # of the log directory: it removes the directory of the session with its last file
-    try:
-        keys = sorted((entry.key for entry in store.list(f"{PROFILE_DIR}/{row.name}")), key=_is_record)
-        with ThreadPoolExecutor(PARALLEL_DELETES) as workers:
-            list(workers.map(store.delete, [key for key in keys if not _is_record(key)]))
-        for key in filter(_is_record, keys):
-            store.delete(key)
-    except StoreError as error:
-        note(f"mldiag: {row.url}: not wholly deleted: {error}; run the command again")
-        return False
-    return True
-
-
-def _is_record(key: str) -> bool:
-    return key.endswith(f"/{CAPTURE_RECORD}")
+    keys = [entry.key for entry in store.list(f"{PROFILE_DIR}/{row.name}")]
+    delete_files(store, keys, last=[key for key in keys if key.endswith(f"/{CAPTURE_RECORD}")])

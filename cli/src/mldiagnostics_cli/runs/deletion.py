@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
-import click
-from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
+from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.lifecycle.outcome import FINAL
 from mldiagnostics.runs.reference import DELETION_PREFIX
 
-from mldiagnostics_cli.exit_codes import FAILED, PARTIAL
-from mldiagnostics_cli.output import is_terminal, note, show_rows
+from mldiagnostics_cli.deletion import confirm, delete_each, finish
+from mldiagnostics_cli.output import note, show_rows
 from mldiagnostics_cli.table import TableColumn
 from mldiagnostics_cli.values import DASH, short_id, size
 
@@ -41,38 +39,23 @@ def delete_runs(
             f"{first.name or first.run_id}: is {first.phase}; stop its job first, or delete it with --force"
         )
     found = [source.deletable(row) for row in chosen.values()]
-    if not dry_run:
-        _confirm(found, yes=yes)
-    deleted = found if dry_run else [each for each in found if _delete(each)]
+    if not dry_run and not yes:
+        names = ", ".join(each.row.name or short_id(each.row.run_id) for each in found)
+        confirm(names, f"Delete {names} ({_content(found)})?")
+    deleted = (
+        found
+        if dry_run
+        else delete_each(found, lambda run: run.delete(), place=lambda run: run.row.directory or run.row.name)
+    )
     show_rows(deleted, _COLUMNS, output, name=lambda each: each.row.run_id, document=_document)
-    if dry_run:
-        note("Nothing was deleted: --dry-run.")
-        return
-    for kept in (each for each in deleted if each.files is None and each.row.directory):
+    for kept in (each for each in deleted if not dry_run and each.files is None and each.row.directory):
         note(f"The files of {kept.row.name or kept.row.run_id} are kept: {kept.row.directory}")
-    if len(deleted) < len(found):
-        raise click.exceptions.Exit(PARTIAL if deleted else FAILED)
+    finish(found, deleted, dry_run=dry_run)
 
 
-def _confirm(found: Sequence[DeletableRun], *, yes: bool) -> None:
-    if yes:
-        return
-    names = ", ".join(each.row.name or short_id(each.row.run_id) for each in found)
-    if not (sys.stdin is not None and sys.stdin.isatty() and is_terminal()):
-        raise ConfigurationError(f"{names}: not deleted, as there is no terminal to confirm it; pass --yes")
+def _content(found: Sequence[DeletableRun]) -> str:
     files = [each.files for each in found if each.files is not None]
-    content = f"{sum(files)} files, {size(sum(each.bytes or 0 for each in found))}" if files else "files are kept"
-    click.confirm(f"Delete {names} ({content})?", abort=True)
-
-
-def _delete(run: DeletableRun) -> bool:
-    try:
-        run.delete()
-    except MLDiagnosticsError as error:
-        place = run.row.directory or run.row.name
-        note(f"mldiag: {place}: not wholly deleted: {error}; run the command again")
-        return False
-    return True
+    return f"{sum(files)} files, {size(sum(each.bytes or 0 for each in found))}" if files else "files are kept"
 
 
 def _document(run: DeletableRun) -> dict[str, object]:

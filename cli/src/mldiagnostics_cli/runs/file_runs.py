@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.errors import ConfigurationError, LogUnreadable
@@ -16,6 +16,7 @@ from mldiagnostics.runs.edits import edit_run
 from mldiagnostics.store import open_store
 from typing_extensions import override
 
+from mldiagnostics_cli.deletion import delete_files
 from mldiagnostics_cli.runs.source import DeletableRun, RunSource
 from mldiagnostics_cli.sources import check_root, find
 
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.runs.run_edit import RunEdit
 
 __all__ = ["PLOT_POINTS", "FileRuns"]
-
-PARALLEL_DELETES = 32
-"""Requests to a bucket at a time, as many as the read model has."""
 
 MAX_ACCOUNTED_BYTES: Final = 64 * 2**20
 """Records of a run whose goodput is computed for lists and pages: about two seconds of work."""
@@ -141,8 +139,9 @@ class FileRuns(RunSource):
     def deletable(self, row: RunRow) -> DeletableRun:
         store, folder = _opened(row)
         entries = list(store.list(folder))
-        files = _RunFiles(store, folder, [entry.key for entry in entries])
-        return DeletableRun(row, files.delete, len(entries), sum(entry.bytes for entry in entries))
+        last = [edits_key(folder), f"{folder}/{RUN_RECORD}"]
+        delete = partial(delete_files, store, [entry.key for entry in entries], last=last)
+        return DeletableRun(row, delete, len(entries), sum(entry.bytes for entry in entries))
 
 
 def _opened(row: RunRow) -> tuple[Store, str]:
@@ -152,23 +151,3 @@ def _opened(row: RunRow) -> tuple[Store, str]:
     """
     root, _, folder = row.directory.rpartition("/")
     return open_store(root or "/"), folder
-
-
-@dataclass(frozen=True, slots=True)
-class _RunFiles:
-    """The files of a run."""
-
-    store: Store
-    folder: str
-    keys: Sequence[str] = field(default_factory=tuple)
-
-    def delete(self) -> None:
-        """Delete the files, run.json last.
-
-        So an interrupted deletion can be repeated.
-        """
-        record = f"{self.folder}/{RUN_RECORD}"
-        with ThreadPoolExecutor(PARALLEL_DELETES) as workers:
-            list(workers.map(self.store.delete, [key for key in self.keys if key != record]))
-        self.store.delete(edits_key(self.folder))
-        self.store.delete(record)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import time
 import webbrowser
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import click
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 from mldiagnostics.locations import absolute_location
 from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
 from mldiagnostics_cli.commands.options import OutputFormat
-from mldiagnostics_cli.output import is_terminal, note, show, show_document, show_rows
+from mldiagnostics_cli.deletion import confirm
+from mldiagnostics_cli.output import note, show, show_document, show_rows
 from mldiagnostics_cli.xprof.gce import GCE, delete_on_gce, forward_on_gce, host_on_gce, list_on_gce
 from mldiagnostics_cli.xprof.instances import columns, free_name, matching
 from mldiagnostics_cli.xprof.local import LOCAL, create_local, delete_local, has_profiles, list_local
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ServerScope",
-    "can_confirm",
     "connect_instance",
     "create_here",
     "create_in_cluster",
@@ -208,9 +206,7 @@ def delete_instances(scope: ServerScope, wanted: Sequence[str], *, yes: bool, fl
     chosen = {(each.on, each.namespace, each.name): each for name in wanted for each in [_one(known, name, scope.runs)]}
     names = ", ".join(each.name for each in chosen.values())
     if not yes:
-        if not can_confirm():
-            raise ConfigurationError(f"{names}: not deleted, as there is no terminal to confirm it; pass {flag}")
-        click.confirm(f"Delete the servers {names}? Profiles stay.", abort=True)
+        confirm(names, f"Delete the servers {names}? Profiles stay.", flag=flag)
     for instance in chosen.values():
         if instance.on == LOCAL:
             delete_local(instance.name)
@@ -221,11 +217,6 @@ def delete_instances(scope: ServerScope, wanted: Sequence[str], *, yes: bool, fl
 
         asyncio.run(delete_in_cluster(scope.cluster, in_cluster))
     show("\n".join(f"xprof {each.name} deleted" for each in chosen.values()))
-
-
-def can_confirm() -> bool:
-    """Return whether somebody at a terminal can answer a question."""
-    return sys.stdin is not None and sys.stdin.isatty() and is_terminal()
 
 
 def _instances(scope: ServerScope) -> list[XprofInstance]:

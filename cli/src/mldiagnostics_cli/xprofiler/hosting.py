@@ -10,10 +10,10 @@ import click
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
+from mldiagnostics_cli.deletion import can_confirm
 from mldiagnostics_cli.xprof.gce import GCE, MachineSpec, list_on_gce
 from mldiagnostics_cli.xprof.hosting import (
     ServerScope,
-    can_confirm,
     connect_instance,
     create_in_cluster,
     create_on_machine,
