@@ -83,18 +83,11 @@ def _default_sources(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _arguments(cluster: ClusterOptions, options: ViewOptions) -> list[str]:
-    values = {
-        "--namespace": cluster.namespace,
-        "--context": cluster.context,
-        "--kubeconfig": cluster.kubeconfig,
-        "--mldiag": _MLDIAG,
-        "--host": options.host,
-        "--port": options.port,
-    }
-    flags = {"--all-namespaces": cluster.all_namespaces, "--no-open": not options.opens_browser}
+    values = {"--mldiag": _MLDIAG, "--host": options.host, "--port": options.port}
     return [
+        *cluster.arguments,
         *(f"{name}={value}" for name, value in values.items() if value is not None),
         *(f"--allowed-host={name}" for name in options.allowed_hosts),
-        *(name for name, is_given in flags.items() if is_given),
+        *(() if options.opens_browser else ("--no-open",)),
         "--",
     ]

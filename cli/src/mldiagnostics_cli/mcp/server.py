@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import replace
 from functools import wraps
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
@@ -98,9 +99,8 @@ def _reporting(tool: Callable[..., Awaitable[dict[str, Any]]]) -> Callable[..., 
 
 
 def _place(choice: SourceChoice, *, reads_files: bool) -> list[str]:
-    cluster = choice.cluster
-    values = {"--namespace": cluster.namespace, "--context": cluster.context, "--kubeconfig": cluster.kubeconfig}
-    if reads_files and not cluster.are_given:
-        values["--storage"] = choice.storage
-    words = [f"{name}={value}" for name, value in values.items() if value is not None]
-    return [*words, "--all-namespaces"] if reads_files and cluster.all_namespaces else words
+    if not reads_files:
+        return replace(choice.cluster, all_namespaces=False).arguments
+    if choice.cluster.are_given or choice.storage is None:
+        return choice.cluster.arguments
+    return [f"--storage={choice.storage}"]

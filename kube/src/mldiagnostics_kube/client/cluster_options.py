@@ -23,3 +23,10 @@ class ClusterOptions:
     def are_given(self) -> bool:
         """Return whether the user names a cluster or a namespace."""
         return self != ClusterOptions()
+
+    @property
+    def arguments(self) -> list[str]:
+        """Return the options for the command line of another program."""
+        values = {"--namespace": self.namespace, "--context": self.context, "--kubeconfig": self.kubeconfig}
+        given = [f"{name}={value}" for name, value in values.items() if value is not None]
+        return [*given, "--all-namespaces"] if self.all_namespaces else given
