@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from mldiagnostics.runs.flat_configs import flattened
 from mldiagnostics.text.strict_json import finite
 
 from mldiagnostics_view.limits import MAX_DEPTH, MAX_VALUE_CHARS, MAX_VALUES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping
 
 __all__ = ["run_values"]
 
@@ -24,22 +24,17 @@ def run_values(configs: Mapping[str, Any], metrics: Mapping[str, float]) -> dict
     Configurations have their paths as names, such as `user.rate`. Numbers that are not finite are texts, as in all
     documents. Of too many names, the first are returned.
     """
-    sections = sorted(configs.items(), key=lambda each: (each[0] != "user", each[0]))
-    cells = {path: cell for section, value in sections for path, cell in _cells(value, section, 1)}
-    return {"configs": _first(cells), "metrics": _first(finite(dict(metrics)))}
+    sections = dict(sorted(configs.items(), key=lambda each: (each[0] != "user", each[0])))
+    flat = flattened(sections, most_levels=MAX_DEPTH)
+    return {
+        "configs": _first({path: _cell(value) for path, value in flat.items()}),
+        "metrics": _first(finite(dict(metrics))),
+    }
 
 
 def _first(cells: Mapping[str, Cell]) -> dict[str, Cell]:
     fitting = [each for each in cells.items() if len(each[0]) <= MAX_VALUE_CHARS]
     return dict(fitting[:MAX_VALUES])
-
-
-def _cells(value: Any, path: str, depth: int) -> Iterator[tuple[str, Cell]]:
-    if isinstance(value, Mapping) and value and depth < MAX_DEPTH:
-        for name, each in value.items():
-            yield from _cells(each, f"{path}.{name}", depth + 1)
-    else:
-        yield path, _cell(value)
 
 
 def _cell(value: Any) -> Cell:

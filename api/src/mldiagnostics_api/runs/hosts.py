@@ -24,10 +24,8 @@ def hosts_of(body: Mapping[str, Any], pods: Iterable[PodView], *, attempt: int |
         pods: Pods of the run.
         attempt: Attempt of the run; None where unknown.
     """
-    exceptions = FieldReader(body).part("status").part("hosts").fields.get("exceptions")
-    by_host = {
-        fields.text("host"): fields for fields in map(FieldReader, exceptions if isinstance(exceptions, list) else ())
-    }
+    exceptions = FieldReader(body).part("status").part("hosts").parts("exceptions")
+    by_host = {fields.text("host"): fields for fields in exceptions}
     ordered = sorted(without_superseded(pods), key=order)
     ports = [(pod, port) for pod in ordered for port in _ports(pod) or (None,)]
     return [

@@ -35,11 +35,11 @@ def run_row_of(body: Mapping[str, Any]) -> RunRow:
     workload, progress = spec.part("workloadRef"), status.part("progress")
     words = chosen_description(body)
     run_id = status.text("runId") or spec.text("runId") or metadata.text("name")
-    sessions = _objects(status, "profileSessions")
+    sessions = status.parts("profileSessions")
     chosen = _root(spec.text("storageLocation"))
     storage = chosen or _root(status.text("storageLocation"))
     directories = [session.text("directory") for session in sessions]
-    last = _last(_objects(status, "attempts"))
+    last = _last(status.parts("attempts"))
     configs = status.part("configs")
     phase = phase_named(status.fields.get("phase"))
     return RunRow(
@@ -115,7 +115,7 @@ def attempts_of(body: Mapping[str, Any], row: RunRow) -> list[AttemptRow]:
 
     The last one has the phase of the run.
     """
-    attempts = _objects(FieldReader(body).part("status"), "attempts")
+    attempts = FieldReader(body).part("status").parts("attempts")
     return [
         AttemptRow(
             attempt=fields.integer("attempt"),
@@ -157,7 +157,7 @@ def findings_of(body: Mapping[str, Any]) -> list[FindingRow]:
             t=_seconds(finding.text("time")),
             hosts=tuple(finding.texts("hosts")),
         )
-        for finding in _objects(FieldReader(body).part("status"), "findings")
+        for finding in FieldReader(body).part("status").parts("findings")
         if finding.text("severity") in SEVERITIES
     ]
 
@@ -171,17 +171,12 @@ def sessions_of(body: Mapping[str, Any]) -> list[SessionRow]:
         SessionRow(
             name=session.text("id"),
             kind="capture" if session.text("source") == OF_CAPTURE else "profile",
-            files=(),
-            bytes=0,
             t=_seconds(session.text("startTime")),
-            attempt=None,
-            step=None,
             object=f"{namespace}/{session.text('capture')}" if session.text("capture") else None,
-            targets=None,
             is_diagnosed=session.text("id") in diagnosed,
             url=f"{session.text('directory')}/{session_prefix(session.text('id'))}",
         )
-        for session in _objects(fields.part("status"), "profileSessions")
+        for session in fields.part("status").parts("profileSessions")
     ]
 
 
@@ -207,11 +202,6 @@ def _root(location: str) -> str:
 
 def _below(root: str, name: str) -> str:
     return f"{root}{name}" if root.endswith("/") else f"{root}/{name}"
-
-
-def _objects(fields: FieldReader, key: str) -> list[FieldReader]:
-    entries = fields.fields.get(key)
-    return [FieldReader(entry) for entry in entries] if isinstance(entries, list) else []
 
 
 def _last(entries: list[FieldReader]) -> FieldReader:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics_cli.runs.comparison import flattened
+from mldiagnostics.runs.flat_configs import flattened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

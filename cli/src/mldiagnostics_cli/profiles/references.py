@@ -93,7 +93,8 @@ def find_session(source: RunSource, reference: str) -> SessionRow:
     """
     before, slash, name = reference.rstrip("/").rpartition("/")
     if is_on_volume(reference):
-        return _on_volume(before.removesuffix(f"/{PROFILE_DIR}"), name)
+        directory = before.removesuffix(f"/{PROFILE_DIR}")
+        return SessionRow(name, "capture", url=f"{directory}/{PROFILE_DIR}/{name}")
     if slash and not _is_source(reference):
         rows = find_sessions(source, before)
         for row in rows:
@@ -139,21 +140,6 @@ def _run_of(reference: str) -> str:
     if not slash:
         return reference
     return absolute_location(run) if Path(run).is_dir() else run
-
-
-def _on_volume(directory: str, name: str) -> SessionRow:
-    return SessionRow(
-        name=name,
-        kind="capture",
-        files=(),
-        bytes=0,
-        t=None,
-        attempt=None,
-        step=None,
-        object=None,
-        targets=None,
-        url=f"{directory}/{PROFILE_DIR}/{name}",
-    )
 
 
 def _is_source(reference: str) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.goodput.render.words import duration, percent
 from mldiagnostics.runs import configs
+from mldiagnostics.runs.flat_configs import flattened
 from mldiagnostics.text.strict_json import finite
 
 from mldiagnostics_cli.commands.options import OutputFormat
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.runs.source import RunSource
 
-__all__ = ["compare_runs", "flattened", "runs_to_compare"]
+__all__ = ["compare_runs", "runs_to_compare"]
 
 PLOT_HEIGHT = 5
 """Lines of each plot, of which there is one per run."""
@@ -85,21 +86,6 @@ def compare_runs(
         show_document(_document(compared, metrics), output)
     else:
         show("\n".join(_page(compared, metrics)))
-
-
-def flattened(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested configurations under names with dots.
-
-    >>> flattened({"user": {"lr": 0.1, "optimizer": {"name": "adam"}}})
-    {'user.lr': 0.1, 'user.optimizer.name': 'adam'}
-    """
-    flat: dict[str, Any] = {}
-    for key, value in section.items():
-        if isinstance(value, dict) and value:
-            flat |= flattened(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat
 
 
 def _read(source: RunSource, row: RunRow, rank: int) -> _ComparedRun:

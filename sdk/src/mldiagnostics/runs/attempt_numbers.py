@@ -14,8 +14,7 @@ __all__ = ["attempt_number", "attempt_numbers", "earlier_attempts"]
 
 def earlier_attempts(document: Mapping[str, Any]) -> list[FieldReader]:
     """Return the entries of the earlier attempts in a run.json, the oldest first."""
-    entries = document.get("attempts")
-    return [FieldReader(entry) for entry in entries] if isinstance(entries, list) else []
+    return FieldReader(document).parts("attempts")
 
 
 def attempt_number(document: Mapping[str, Any]) -> int | None:

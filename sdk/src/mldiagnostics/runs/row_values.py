@@ -51,3 +51,8 @@ class FieldReader:
     def part(self, key: str) -> FieldReader:
         """Return the reader of an object below, an empty one if there is none."""
         return FieldReader(self.fields.get(key))
+
+    def parts(self, key: str) -> list[FieldReader]:
+        """Return the readers of a list of objects below, none if there is none."""
+        values = self.fields.get(key)
+        return [FieldReader(value) for value in values] if isinstance(values, list) else []

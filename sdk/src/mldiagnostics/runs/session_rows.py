@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -47,21 +48,21 @@ class SessionRow:
     name: str
     kind: Literal["capture", "profile"]
     """`capture` for one that was taken from outside, through an object in the cluster, `profile` by the program."""
-    files: tuple[SessionFile, ...]
+    files: tuple[SessionFile, ...] = ()
     """The traces, by host."""
-    bytes: int
+    bytes: int = 0
     """Size of all traces."""
-    t: float | None
+    t: float | None = None
     """When the first trace was stored, in Unix seconds."""
-    attempt: int | None
+    attempt: int | None = None
     """Attempt of the run in which the program took the profile."""
-    step: int | None
+    step: int | None = None
     """Step at which the profile starts."""
-    object: str | None
+    object: str | None = None
     """`<namespace>/<name>` of the object that asked for the capture."""
-    targets: dict[str, int] | None
+    targets: dict[str, int] | None = None
     """Number of targets of the capture in each state, such as `Captured`."""
-    url: str
+    url: str = ""
     """Directory of the session: a path or URL."""
     skew_ms: float | None = None
     """Milliseconds between the first and the last start of a recording."""
@@ -188,9 +189,4 @@ def _object(fields: FieldReader) -> str | None:
 
 
 def _targets(document: FieldReader) -> dict[str, int]:
-    targets = document.fields.get("targets")
-    states: dict[str, int] = {}
-    for target in map(FieldReader, targets if isinstance(targets, list) else []):
-        if state := target.text("state"):
-            states[state] = states.get(state, 0) + 1
-    return states
+    return dict(Counter(state for target in document.parts("targets") if (state := target.text("state"))))
