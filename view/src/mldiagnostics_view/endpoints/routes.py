@@ -285,7 +285,7 @@ class Routes:
         with suppress(MLDiagnosticsError, ClusterError, OSError, RunUnknown):  # as below
             configs = await source.configs(key)
             with suppress(MLDiagnosticsError, ClusterError):
-                if directory := await source.quick_directory(key):
+                if directory := await source.directory(key, may_copy=False):
                     metrics = await self._reports.last_values(replace(row, directory=directory))
             return run_values(configs, metrics)
         return None

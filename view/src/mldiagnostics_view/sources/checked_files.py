@@ -48,13 +48,9 @@ class CheckedFiles(RunFiles):
         self._turns = asyncio.Semaphore(PARALLEL_FILES)
 
     @override
-    async def directory(self, row: RunRow) -> str:
+    async def directory(self, row: RunRow, *, may_copy: bool = True) -> str:
         async with self._turns:
             return await asyncio.to_thread(self._find, row)
-
-    @override
-    async def quick_directory(self, row: RunRow) -> str:
-        return await self.directory(row)
 
     @override
     async def aclose(self) -> None:

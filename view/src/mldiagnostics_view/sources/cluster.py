@@ -129,7 +129,7 @@ class ClusterSource(ListedSource):
         row = run_row_of(body)
         noted, profiles = findings_of(body), sessions_of(body)
         with suppress(MLDiagnosticsError):  # then the sessions of the MLRun are shown, without sizes
-            if directory := await self._files.quick_directory(row):
+            if directory := await self._files.directory(row, may_copy=False):
                 profiles = with_stored(profiles, await asyncio.to_thread(sessions, directory))
         return RunDetail(
             row=row,
@@ -150,16 +150,12 @@ class ClusterSource(ListedSource):
         return await asyncio.to_thread(schedules_of, body, bodies)
 
     @override
-    async def directory(self, key: str) -> str:
-        return await self._files.directory(run_row_of(await self._body(key)))
+    async def directory(self, key: str, *, may_copy: bool = True) -> str:
+        return await self._files.directory(run_row_of(await self._body(key)), may_copy=may_copy)
 
     @override
     async def configs(self, key: str) -> Mapping[str, Any]:
         return run_row_of(await self._body(key)).configs
-
-    @override
-    async def quick_directory(self, key: str) -> str:
-        return await self._files.quick_directory(run_row_of(await self._body(key)))
 
     @override
     async def account(self, key: str) -> Mapping[str, Any] | None:

@@ -93,7 +93,7 @@ class FileSource(ListedSource):
         return ()
 
     @override
-    async def directory(self, key: str) -> str:
+    async def directory(self, key: str, *, may_copy: bool = True) -> str:
         for listed in await self.rows():
             if listed.key == key:
                 return listed.row.directory
@@ -102,10 +102,6 @@ class FileSource(ListedSource):
     @override
     async def configs(self, key: str) -> Mapping[str, Any]:
         return await asyncio.to_thread(configs, await self.directory(key))
-
-    @override
-    async def quick_directory(self, key: str) -> str:
-        return await self.directory(key)
 
     @override
     async def account(self, key: str) -> None:

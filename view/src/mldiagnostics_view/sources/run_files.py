@@ -33,19 +33,15 @@ __all__ = ["RunFiles", "UserFiles"]
 class RunFiles(Protocol):
     """Makes the files of runs readable."""
 
-    async def directory(self, row: RunRow) -> str:
+    async def directory(self, row: RunRow, *, may_copy: bool = True) -> str:
         """Return the readable directory of a run, a path or URL; empty without one.
+
+        Without `may_copy`, a directory whose files must be copied first is empty too.
 
         Raises:
             ConfigurationError: The directory does not exist.
             ClusterFailure: The files may not be read, or the cluster does not respond.
             StoreError: The storage does not respond.
-        """
-
-    async def quick_directory(self, row: RunRow) -> str:
-        """Return the directory of a run if that takes no copy of its files.
-
-        Empty otherwise.
         """
 
     async def aclose(self) -> None:
@@ -78,15 +74,13 @@ class UserFiles(RunFiles):
         self._copies: OrderedDict[str, _Copy] = OrderedDict()
 
     @override
-    async def directory(self, row: RunRow) -> str:
+    async def directory(self, row: RunRow, *, may_copy: bool = True) -> str:
+        if not may_copy:
+            return row.directory if is_bucket(row.directory) else ""
         location = await records_location(self._client, row)
         if is_on_volume(location):
             return str(await self._copied(location, row.namespace))
         return location if is_bucket(location) else ""
-
-    @override
-    async def quick_directory(self, row: RunRow) -> str:
-        return row.directory if is_bucket(row.directory) else ""
 
     @override
     async def aclose(self) -> None:

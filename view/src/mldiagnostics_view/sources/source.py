@@ -88,20 +88,14 @@ class ListedSource(Protocol):
         Raises `RunUnknown`.
         """
 
-    async def directory(self, key: str) -> str:
+    async def directory(self, key: str, *, may_copy: bool = True) -> str:
         """Return the readable directory of a run, a path or URL; empty without one.
 
-        Raises `RunUnknown`.
+        Without `may_copy`, a directory whose files must be copied first is empty too. Raises `RunUnknown`.
         """
 
     async def configs(self, key: str) -> Mapping[str, Any]:
         """Return the configurations of a run. Raises `RunUnknown`."""
-
-    async def quick_directory(self, key: str) -> str:
-        """Return the directory of a run if that takes no copy of its files.
-
-        Empty otherwise. Raises `RunUnknown`.
-        """
 
     async def account(self, key: str) -> Mapping[str, Any] | None:
         """Return the account of a run's time that needs none of its files.

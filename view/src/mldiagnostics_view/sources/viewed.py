@@ -84,19 +84,14 @@ class ViewedSource(ListedSource):
         )
 
     @override
-    async def directory(self, key: str) -> str:
+    async def directory(self, key: str, *, may_copy: bool = True) -> str:
         await self._check(key)
-        return await self._source.directory(key)
+        return await self._source.directory(key, may_copy=may_copy)
 
     @override
     async def configs(self, key: str) -> Mapping[str, Any]:
         await self._check(key)
         return await self._source.configs(key)
-
-    @override
-    async def quick_directory(self, key: str) -> str:
-        await self._check(key)
-        return await self._source.quick_directory(key)
 
     @override
     async def account(self, key: str) -> Mapping[str, Any] | None:
