@@ -84,7 +84,7 @@ def _runs_of_all(source: RunSource) -> dict[str, tuple[SessionRow, RunRow]]:
     """Return the sessions of all runs by their URLs, each with its run."""
     runs = [row for row in source.rows(RunFilter()) if row.sessions != ()]
     with ThreadPoolExecutor(PARALLEL_LISTS) as workers:
-        stored = zip(runs, workers.map(source.stored_sessions, runs), strict=True)
+        stored = zip(runs, workers.map(lambda run: source.sessions(run, with_files=True), runs), strict=True)
         return {session.url: (session, run) for run, sessions in stored for session in sessions}
 
 

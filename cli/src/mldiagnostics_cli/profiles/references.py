@@ -74,7 +74,7 @@ def find_sessions(source: RunSource, reference: str) -> list[SessionRow]:
     """Return the sessions of a run or of a log directory, the oldest first."""
     meant = _meant(source, reference)
     if isinstance(meant, RunRow):
-        return source.stored_sessions(meant)
+        return source.sessions(meant, with_files=True)
     if is_on_volume(meant):
         raise ConfigurationError(f"{meant}: the operator's volume cannot be listed; pass a run, or {meant}/SESSION")
     return sessions(meant)

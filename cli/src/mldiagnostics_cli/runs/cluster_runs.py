@@ -127,12 +127,9 @@ class ClusterRuns(RunSource):
         return attempts_of(self._body(row), row)
 
     @override
-    def sessions(self, row: RunRow) -> list[SessionRow]:
-        return sessions_of(self._body(row))
-
-    @override
-    def stored_sessions(self, row: RunRow) -> list[SessionRow]:
-        return stored_sessions(row, self.sessions(row))
+    def sessions(self, row: RunRow, *, with_files: bool = False) -> list[SessionRow]:
+        known = sessions_of(self._body(row))
+        return stored_sessions(row, known) if with_files else known
 
     @override
     def fetched(self, row: RunRow) -> AbstractContextManager[RunRow]:

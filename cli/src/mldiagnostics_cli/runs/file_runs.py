@@ -75,11 +75,7 @@ class FileRuns(RunSource):
         return attempt_rows(row)
 
     @override
-    def sessions(self, row: RunRow) -> list[SessionRow]:
-        return sessions(row)
-
-    @override
-    def stored_sessions(self, row: RunRow) -> list[SessionRow]:
+    def sessions(self, row: RunRow, *, with_files: bool = False) -> list[SessionRow]:
         return sessions(row)
 
     @override

@@ -64,11 +64,11 @@ class RunSource(Protocol):
     def attempts(self, row: RunRow) -> list[AttemptRow]:
         """Return the attempts of a run, the oldest first."""
 
-    def sessions(self, row: RunRow) -> list[SessionRow]:
-        """Return the sessions of a run; their files may be unknown."""
+    def sessions(self, row: RunRow, *, with_files: bool = False) -> list[SessionRow]:
+        """Return the sessions of a run.
 
-    def stored_sessions(self, row: RunRow) -> list[SessionRow]:
-        """Return the sessions of a run with the files that this machine can list."""
+        Without `with_files`, their files may be unknown; with it, those that this machine can list are known.
+        """
 
     def fetched(self, row: RunRow) -> AbstractContextManager[RunRow]:
         """Return the run while its records can be read from this machine."""
