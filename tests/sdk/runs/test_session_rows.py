@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from mldiagnostics import diagnostics, layout
 from mldiagnostics.runs import list_runs, run_at, sessions
+from mldiagnostics.runs.session_rows import SessionRow, with_stored
 from mldiagnostics.store import open_store
 
 if TYPE_CHECKING:
@@ -75,3 +76,19 @@ def test_a_run_without_profiles_has_none(storage: str, store: Store) -> None:
     row = run_at(f"{storage}/r")
     assert row is not None
     assert row.sessions == ()
+
+
+def row(url: str, *, t: float, size: int = 0) -> SessionRow:
+    return SessionRow(name=url.rpartition("/")[2], kind="capture", url=url, t=t, bytes=size)
+
+
+def test_a_session_with_files_replaces_the_one_that_the_mlrun_names_there() -> None:
+    known = [row("gs://b/r/plugins/profile/first", t=1.0), row("gs://b/r/plugins/profile/gone", t=3.0)]
+    stored = [row("/copy/r/plugins/profile/first", t=1.0, size=9), row("/copy/r/plugins/profile/own", t=2.0)]
+    joined = with_stored(known, stored, directory="gs://b/r")
+    assert [(each.name, each.bytes) for each in joined] == [("first", 9), ("own", 0), ("gone", 0)]
+
+
+def test_a_session_of_the_same_name_elsewhere_is_another_one() -> None:
+    known, stored = [row("gs://other/plugins/profile/one", t=2.0)], [row("gs://b/r/plugins/profile/one", t=1.0)]
+    assert with_stored(known, stored, directory="gs://b/r") == [*stored, *known]

@@ -47,7 +47,7 @@ def stored_sessions(row: RunRow, known: Sequence[SessionRow]) -> list[SessionRow
             stored = sessions(row)
         except MLDiagnosticsError as error:
             note(f"{row.name or row.run_id}: only the sessions that the cluster knows are shown: {error}")
-    return with_stored(known, stored)
+    return with_stored(known, stored, directory=row.directory)
 
 
 @contextmanager

@@ -86,7 +86,7 @@ class FileRuns(RunSource):
     def fetched_session(self, session: SessionRow) -> AbstractContextManager[SessionRow]:
         if is_on_volume(session.url):
             raise ConfigurationError(
-                f"{session.url}: lies on the operator's volume; give its cluster with --context or -n"
+                f"{session.url}: lies on the operator's volume; choose its cluster with --context or -n"
             )
         return nullcontext(session)
 

@@ -44,7 +44,7 @@ class Cluster:
             ConfigurationError: There are no credentials, or no such context.
         """
         if options.namespace is not None and options.all_namespaces:
-            raise ConfigurationError("--namespace and --all-namespaces: both are given; give one of them")
+            raise ConfigurationError("--namespace and --all-namespaces: both are given; pass only one of them")
         access = await find_access(os.environ, path=options.kubeconfig, context=options.context)
         namespace = options.namespace or access.namespace
         client = ApiClient.of(access.credentials, is_trusted=False)

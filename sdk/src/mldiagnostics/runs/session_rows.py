@@ -138,13 +138,18 @@ def sessions(run: RunRow | str) -> list[SessionRow]:
     return sorted(rows, key=lambda row: (row.t or 0.0, row.name))
 
 
-def with_stored(known: Iterable[SessionRow], stored: Iterable[SessionRow]) -> list[SessionRow]:
+def with_stored(known: Iterable[SessionRow], stored: Iterable[SessionRow], *, directory: str) -> list[SessionRow]:
     """Return sessions that an MLRun names, and those with files, the oldest first.
 
-    A session that both have is the one with files.
+    Args:
+        known: Sessions of the MLRun; one whose files are listed too is left out.
+        stored: Sessions with files, of the directory or a copy of it.
+        directory: Directory of the run, as the MLRun names it; sessions elsewhere are others, also with the same name.
     """
-    rows = {row.name: row for row in (*known, *stored)}
-    return sorted(rows.values(), key=lambda row: (row.t or 0.0, row.name))
+    listed = tuple(stored)
+    names = {row.name for row in listed}
+    others = [row for row in known if row.name not in names or not row.url.startswith(f"{directory.rstrip('/')}/")]
+    return sorted((*others, *listed), key=lambda row: (row.t or 0.0, row.name))
 
 
 def _row(

@@ -130,7 +130,8 @@ class ClusterSource(ListedSource):
         noted, profiles = findings_of(body), sessions_of(body)
         with suppress(MLDiagnosticsError):  # then the sessions of the MLRun are shown, without sizes
             if directory := await self._files.directory(row, may_copy=False):
-                profiles = with_stored(profiles, await asyncio.to_thread(sessions, directory))
+                stored = await asyncio.to_thread(sessions, directory)
+                profiles = with_stored(profiles, stored, directory=row.directory)
         return RunDetail(
             row=row,
             attempts=attempts_of(body, row),
