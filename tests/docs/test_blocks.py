@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs/reference"
 """Its signatures and usages are not programs; `make check` compares them with the code."""
+DECISIONS = "/decisions/"
+EXECUTED = tuple(f"docs/{part}/" for part in ("explanation", "how-to", "moving-in", "tutorials"))
+"""Pages of `test_pages.py`."""
 PAGES = [
     *sorted(ROOT.glob("*.md")),
     *(page for page in sorted((ROOT / "docs").rglob("*.md")) if REFERENCE not in page.parents),
@@ -43,6 +46,18 @@ def test_a_block_is_valid_in_its_language(block: Block) -> None:
     assert block.language in LANGUAGES
     if check := CHECKS.get(block.language):
         check(block.text)
+
+
+def test_each_block_of_a_page_for_users_has_a_language() -> None:
+    pages = [
+        (place, block) for place, block in BLOCKS if place.startswith(("docs/", "README")) and DECISIONS not in place
+    ]
+    assert [place for place, block in pages if not block.language] == []
+
+
+def test_commands_run_or_say_why_not() -> None:
+    commands = [(place, block) for place, block in BLOCKS if block.language == "console"]
+    assert [place for place, block in commands if not block.reason and not place.startswith(EXECUTED)] == []
 
 
 def test_no_fence_is_missed() -> None:

@@ -43,10 +43,10 @@ def test_the_training_loop_records_and_profiles(tmp_path: Path) -> None:
     assert [record.step for record in losses] == list(range(1000))
     [trace] = Path(row.directory, "plugins/profile").glob("*/*.xplane.pb")
     assert any("lambda" in name for name in names_in(str(trace)))
-    commands = re.findall(r"^(?:pip .* && )?mldiag (runs list|goodput <run id>) ", README, re.MULTILINE)
+    commands = re.findall(r"^(?:pip .* && )?mldiag (runs list|goodput RUN) ", README, re.MULTILINE)
     assert len(commands) == 2
     for command in commands:
-        arguments = ["mldiag", *command.replace("<run id>", row.run_id).split(" ")]
+        arguments = ["mldiag", *command.replace("RUN", row.run_id).split(" ")]
         shown = programs.run(
             f"import runpy, sys\nsys.argv = {arguments}\nrunpy.run_module('mldiagnostics_cli', run_name='__main__')",
             env={"MLDIAG_STORAGE": programs.storage},
