@@ -9,8 +9,8 @@ from cluster.progress import ClusterError
 
 SOURCE = "pyproject.toml"
 FOLLOWERS = (
-    *("*/pyproject.toml", "charts/*/Chart.yaml", "README.md", "docs/install.md", "examples/gitops/*.yaml"),
-    *("docs/how-to/air-gapped.md", "docs/how-to/profiles-on-a-volume.md", "docs/how-to/upgrade.md"),
+    *("*/pyproject.toml", "charts/*/Chart.yaml", "docs/install.md", "examples/gitops/*.yaml"),
+    *(f"docs/how-to/{page}.md" for page in ("air-gapped", "images", "profiles-on-a-volume", "upgrade")),
 )
 _SEMANTIC = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-rc\.[1-9]\d*)?")
 
