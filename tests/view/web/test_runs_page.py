@@ -271,6 +271,7 @@ async def test_each_row_has_the_height_by_which_the_table_scrolls(
     for columns in ("", "?columns=tags,notes,phase"):
         page = await pages.open(f"{url}{columns}", width=width)
         await expect(page.locator("tbody th a")).to_have_count(2)
+        await expect(page.locator("tbody th a").first).to_be_visible()
         heights = "rows => rows.map((row) => Math.round(row.getBoundingClientRect().height))"
         assert await page.locator("tbody tr:not(.space)").evaluate_all(heights) == [34, 34]
         if columns or width > 700:
