@@ -33,8 +33,9 @@ REGISTRATION = f"/apis/apiregistration.k8s.io/v1/apiservices/{API_SERVICE}"
 SYNC = ("--server-side", "--force-conflicts", "--field-manager=argocd-controller")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def server() -> Iterator[ApiServer]:
+    """A server of each test: both write the same objects."""
     with apiserver() as running:
         yield running
 
