@@ -29,9 +29,10 @@ def measure() -> Section:
             ("slowest step, added", f"{figures['added_ms']:+.2f} ms", ""),
         ],
         f"{PAIRS} pairs of blocks of {STEPS} steps, each of which waits 100 ms as for a device, with everything and "
-        f"without a run, in one process on {os.cpu_count()} cores ({platform.machine()}, load average {load:.1f} at the start). The "
-        "figures are delays of the training thread. A step that computes on these two hardware threads itself was "
-        "slowed by 3 to 6 % (median of 10 pairs): it shares them with the monitor and the writers. Everything: "
+        f"without a run, in one process on {os.cpu_count()} cores ({platform.machine()}, load average {load:.1f} at "
+        "the start). The figures are delays of the training thread. A step that computes on these two hardware "
+        "threads itself was slowed by 3 to 6 % (median of 10 pairs): it shares them with the monitor and the writers. "
+        "Everything: "
         f"{METRICS} metrics, the step and the loading of its data in each step; the sinks {', '.join(SINKS)}; system "
         "metrics each second; a profiler server for captures; a goodput monitor that uploads goodput, rolling windows "
         f"and step deviation to TensorBoard every {UPLOAD_S:g} s; {reports} reports to a control plane over HTTPS, "
