@@ -42,6 +42,10 @@ STARTS_PER_S: Final = 150
 MEASURED_S: Final = float(os.environ.get("SECONDS", "300"))
 ENDS_PER_S: Final = 1.0
 DEADLINE_S: Final = 120.0
+STARTED_S: Final = 900.0
+"""Most time until each run has a status."""
+SETTLED_S: Final = 60.0
+"""From then on to the measurement."""
 WATCH_DELAY_S: Final = 40.0
 """The watch of this process comes late, as its event loop is busy; times are those of the API server."""
 Object = dict[str, Any]
@@ -96,6 +100,8 @@ class Fleet:
         self.latencies_ms: list[float] = []
         self.refused = 0
         self.intervals_s: set[float] = set()
+        self._unrecorded = set(self.by_run)
+        self._recorded = asyncio.Event()
 
     async def post(self, member: Member, host: int) -> float:
         """Send the next report of a host; return the seconds until the one after it."""
@@ -137,6 +143,11 @@ class Fleet:
                 async for event in cluster.watch(path_to(*RUNS.gvr), version):
                     self.note(event.get("object") or {})
 
+    async def until_recorded(self, deadline_s: float) -> None:
+        """Wait until the status of each run was written."""
+        async with asyncio.timeout(deadline_s):
+            await self._recorded.wait()
+
     def note(self, item: Object) -> None:
         """Note a run as the API server has it."""
         spec, status = item.get("spec") or {}, item.get("status") or {}
@@ -145,6 +156,9 @@ class Fleet:
             return
         written = _written(item)
         member.written.append(written)
+        self._unrecorded.discard((member.namespace, member.run))
+        if not self._unrecorded:
+            self._recorded.set()
         if member.ending and not member.ended_after_s and status.get("phase") == "Completed":
             member.ended_after_s = min(written, _completed(status)) - member.ending
 
@@ -165,8 +179,9 @@ def measure() -> Section:
         f"bounds of the chart's default memory limit, {LIMIT // 2**20} MiB. Each host has a TLS connection of its own, "
         f"which it opens again when it was closed; each run a step a second, ten metrics, twenty configurations and "
         f"goodput events; {PROCESSES_OF_TOKEN} hosts share a token, in {NAMESPACES} namespaces. {MEASURED_S:g} s are "
-        "measured after all runs have started; one run a second ends. Writes have the time of the API server, rounded "
-        "up to a second. `python -m bench.fleet_replay RUNS ROUNDS` replays an hour without the network.",
+        f"measured from {SETTLED_S:g} s after the status of the last run was written first; one run a second ends. "
+        "Writes have the time of the API server, rounded up to a second. "
+        "`python -m bench.fleet_replay RUNS ROUNDS` replays an hour without the network.",
     )
 
 
@@ -195,8 +210,11 @@ async def _figures(cluster: ApiClient, fleet: Fleet, pid: int) -> list[tuple[str
             for number, member in enumerate(fleet.members)
             for host in range(HOSTS)
         ]
-        await asyncio.sleep(start_s + 2 * 60)
-        print(f"... all {FLEET} runs report", flush=True)
+        started = time.time()
+        await fleet.until_recorded(STARTED_S)
+        recorded_s = time.time() - started
+        print(f"... the status of all {FLEET} runs was written after {recorded_s:.0f} s", flush=True)
+        await asyncio.sleep(SETTLED_S)
         fleet.latencies_ms.clear()
         refused_at_start, fleet.refused = fleet.refused, 0
         begin, cpu_s, ending = time.time(), cpu_seconds(pid), list[asyncio.Task[None]]()
@@ -218,6 +236,7 @@ async def _figures(cluster: ApiClient, fleet: Fleet, pid: int) -> list[tuple[str
     latency = statistics.quantiles(fleet.latencies_ms, n=100)
     peak_mib = peak_rss_mib(pid)
     return [
+        ("start of the first run → status of all", f"{recorded_s:.0f} s", ""),
         ("reports a second", f"{reports / (end - begin):.0f}", ""),
         ("seconds between two reports of a host", f"{max(fleet.intervals_s):g}", ""),
         ("report, p50 / p99", f"{latency[49]:.0f} / {latency[98]:.0f} ms", ""),

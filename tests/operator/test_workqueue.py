@@ -144,3 +144,28 @@ def test_namespaces_come_in_turn_and_news_first_in_each(arrivals: list[tuple[str
         for at, key in enumerate(taken[:-1]):
             if key.namespace == namespace and namespace == taken[at + 1].namespace:
                 assert {later.namespace for later in taken[at + 1 :]} == {namespace}  # nobody else waits
+
+
+async def test_a_worker_for_news_takes_none_of_many_late_keys() -> None:
+    queue = Workqueue[ObjectKey]()
+    for number in range(40):
+        queue.add_after(of(f"late-{number}", f"team-{number % 8}"), -1.0)
+    waiting = asyncio.create_task(queue.get(news_only=True))
+    assert (await next_key(queue)).name == "late-0"
+    assert not waiting.done()
+    queue.add(of("news", "team-7"))
+    async with asyncio.timeout(DEADLINE_S):
+        assert await waiting == of("news", "team-7")
+
+
+async def test_a_worker_for_news_gets_a_key_that_was_added_while_another_had_it() -> None:
+    queue = Workqueue[ObjectKey]()
+    queue.add(of("a"))
+    await next_key(queue)
+    queue.add(of("a"))
+    waiting = asyncio.create_task(queue.get(news_only=True))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    queue.done(of("a"))
+    async with asyncio.timeout(DEADLINE_S):
+        assert await waiting == of("a")

@@ -16,6 +16,7 @@ from mldiagnostics_kube.client.apiserver import ClusterError
 from mldiagnostics_kube.installation.cluster_name import cluster_name
 from mldiagnostics_kube.lease import Leadership, LeaseTiming
 from mldiagnostics_kube.process.clock import Clock, utc_now
+from mldiagnostics_kube.process.garbage import collected_on_growth
 from mldiagnostics_kube.serving import http
 
 from mldiagnostics_operator import preflight
@@ -59,7 +60,7 @@ async def run(config: OperatorConfig, environ: Mapping[str, str] = os.environ) -
     def exposition() -> bytes:
         return telemetry.exposition()  # of the present leadership
 
-    async with http.serving(config.http_port, health, exposition) as port:
+    async with collected_on_growth(), http.serving(config.http_port, health, exposition) as port:
         _log.info("Probes and metrics are served on port %(port)d", {"port": port})
         cluster = await ApiClient.connect(environ)
         try:

@@ -40,14 +40,12 @@ class _WaitingKeys(Generic[K]):
             self.late[key] = due
             heappush(self.by_time, (due, order, key))
 
-    def first(self, working: Container[K]) -> K | None:
-        """Return the first key that no worker has.
+    def first_with_news(self, working: Container[K]) -> K | None:
+        """Return the first key with news that no worker has."""
+        return next((key for key in self.news if key not in working), None)
 
-        It is one with news, else the one that waits for the longest time.
-        """
-        for key in self.news:
-            if key not in working:
-                return key
+    def first_late(self, working: Container[K]) -> K | None:
+        """Return the key without a worker whose delay ended first."""
         passed: list[tuple[float, int, K]] = []
         first: K | None = None
         while self.by_time and first is None:
@@ -65,7 +63,8 @@ class Workqueue(Generic[K]):
 
     A key waits once, however often it is added, and no two workers have it at the same time. Namespaces come in turn,
     so that the number of keys of one delays no other. In each, keys with news come first, in their order, then those
-    whose delay is over, by the time when it ended: a key that is added again with that time keeps its place.
+    whose delay is over, by the time when it ended: a key that is added again with that time keeps its place. Some
+    workers take nothing but news, which therefore never wait for the many late keys of a large fleet.
 
     Example:
         key = await queue.get()
@@ -85,16 +84,18 @@ class Workqueue(Generic[K]):
         self._order = count()
         self._working: dict[K, asyncio.Future[None]] = {}
         self._added = asyncio.Event()
+        self._added_news = asyncio.Event()
 
     def has_news(self, namespace: str) -> bool:
         """Return whether a key of a namespace waits with news that no worker has."""
         waiting = self._waiting.get(namespace)
-        return waiting is not None and any(key not in self._working for key in waiting.news)
+        return waiting is not None and waiting.first_with_news(self._working) is not None
 
     def add(self, key: K) -> None:
         """Let a worker have a key as soon as possible."""
         self._of(key).news.setdefault(key)
         self._added.set()
+        self._added_news.set()
 
     def add_after(self, key: K, delay_s: float) -> None:
         """Let a worker have a key after a delay; the shortest of several delays counts.
@@ -118,13 +119,14 @@ class Workqueue(Generic[K]):
             if not waiting.news and not waiting.late:
                 del self._waiting[key.namespace]
 
-    async def get(self) -> K:
+    async def get(self, *, news_only: bool = False) -> K:
         """Return the next key; the caller has it until it calls `done`."""
-        while (key := self._next()) is None:
-            self._added.clear()
+        added = self._added_news if news_only else self._added
+        while (key := self._next(news_only=news_only)) is None:
+            added.clear()
             with suppress(TimeoutError):
-                async with asyncio.timeout_at(self._by_time[0][0] if self._by_time else None):
-                    await self._added.wait()
+                async with asyncio.timeout_at(self._by_time[0][0] if self._by_time and not news_only else None):
+                    await added.wait()
         self.drop(key)
         if (waiting := self._waiting.pop(key.namespace, None)) is not None:
             self._waiting[key.namespace] = waiting  # behind the other namespaces
@@ -135,16 +137,22 @@ class Workqueue(Generic[K]):
         """Give a key back, to be called for each one that `get` returned."""
         self._working.pop(key).set_result(None)
         self._added.set()  # it may have been added meanwhile
+        self._added_news.set()
 
     async def drain(self) -> None:
         """Return when the keys that workers have now are given back."""
         if self._working:
             await asyncio.wait({*self._working.values()})
 
-    def _next(self) -> K | None:
+    def _next(self, *, news_only: bool) -> K | None:
         self._end_delays()
-        first = (waiting.first(self._working) for waiting in self._waiting.values())
-        return next((key for key in first if key is not None), None)
+        for waiting in self._waiting.values():
+            key = waiting.first_with_news(self._working)
+            if key is None and not news_only:
+                key = waiting.first_late(self._working)
+            if key is not None:
+                return key
+        return None
 
     def _end_delays(self) -> None:
         """Let the keys whose delay is over wait for a worker."""

@@ -253,6 +253,19 @@ async def connecting_for_ever(it: Served, address: str) -> None:
         await it.client(address)
 
 
+async def test_clients_that_gave_up_before_their_handshake_cost_none(
+    contexts: tuple[ssl.SSLContext, ssl.SSLContext],
+) -> None:
+    async with served(contexts[0], tls=contexts[1], connections=64, handshakes_per_second=0.001) as it:
+        for number in range(2 * BURST):  # the server accepts none of them before this test waits
+            with socket.create_connection(("127.0.0.1", it.port), source_address=(f"127.0.1.{number + 1}", 0)):
+                pass
+        async with asyncio.timeout(DEADLINE_S):
+            patient = await it.client()
+        await patient.post(2, b"ab")
+        assert await patient.status() == 200
+
+
 async def test_requests_in_flight_are_never_closed_for_others() -> None:
     async with served(connections=2) as it:
         it.release.clear()

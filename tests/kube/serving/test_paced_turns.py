@@ -36,6 +36,16 @@ async def test_a_waiter_that_is_cancelled_takes_no_turn() -> None:
     assert [type(each) for each in results] == [asyncio.CancelledError] * 3
 
 
+async def test_a_client_that_waits_no_longer_takes_no_turn() -> None:
+    turns = PacedTurns(1000.0, burst=1)
+    async with asyncio.timeout(DEADLINE_S):
+        assert await turns.take("first")
+        gone = [asyncio.create_task(turns.take(f"{number}", is_over=lambda: True)) for number in range(3)]
+        await asyncio.sleep(0)
+        assert await turns.take("patient")
+        assert await asyncio.gather(*gone) == [False] * 3
+
+
 async def test_turns_come_at_the_rate() -> None:
     loop, turns = asyncio.get_running_loop(), PacedTurns(100.0, burst=4)
     begin = loop.time()

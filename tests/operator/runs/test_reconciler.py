@@ -142,6 +142,17 @@ async def test_the_end_of_a_run_comes_before_the_steps_of_others(idle: World) ->
     assert {key.title for key in keys} == {ObjectKey(idle.ml.name, name).title for name in names}
 
 
+async def test_the_event_of_a_status_that_was_written_is_no_news(idle: World) -> None:
+    await make(idle, "trainer")
+    await work(idle, keys=1)
+    path = path_to(*RUNS.gvr, namespace=idle.ml.name, name="trainer")
+    handlers, queue = idle.controller.handlers, idle.controller.reconciler.queue
+    handlers.on_run(await idle.ml.cluster.get(path))
+    assert not queue.has_news(idle.ml.name)
+    handlers.on_run(await idle.ml.cluster.patch(path, {"spec": {"displayName": "a name"}}))
+    assert queue.has_news(idle.ml.name)
+
+
 async def test_a_run_of_the_peers_client_waits_for_its_workload(idle: World) -> None:
     run, now_s = RunKey(idle.ml.name, "id-trainer"), utc_now().timestamp()
     creation = idle.controller.reconciler._creation

@@ -15,7 +15,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from typing_extensions import override
 
 from mldiagnostics_kube.serving.closing_order import ClosingOrder
-from mldiagnostics_kube.serving.connection import Connection, ConnectionTimes, Stage
+from mldiagnostics_kube.serving.connection import Connection, ConnectionTimes, Stage, is_given_up
 from mldiagnostics_kube.serving.paced_turns import PacedTurns
 from mldiagnostics_kube.serving.rates import RateLimits
 
@@ -115,13 +115,16 @@ class ConnectionServer(web.Server):
         while True:
             try:
                 accepted, (address, *_) = await loop.sock_accept(listener)
-                await self._admit(accepted, address, tls)
-                for _ in range(ACCEPTED_AT_ONCE - 1):
+                for number in range(ACCEPTED_AT_ONCE):
+                    if number:
+                        accepted, (address, *_) = listener.accept()
+                        accepted.setblocking(False)  # noqa: FBT003 - the socket's own signature
+                    if tls and is_given_up(accepted):
+                        accepted.close()
+                        continue
+                    await self._admit(accepted, address, tls)
                     if self._is_busy():
                         break
-                    accepted, (address, *_) = listener.accept()
-                    accepted.setblocking(False)  # noqa: FBT003 - the socket's own signature
-                    await self._admit(accepted, address, tls)
             except BlockingIOError:
                 pass  # no other connection waits
             except OSError as error:  # the client has gone, or the process has too many open files
@@ -146,7 +149,8 @@ class ConnectionServer(web.Server):
 
     def _is_busy(self) -> bool:
         """Return whether many connections have a request; others wait in the kernel."""
-        return len(self._open) - self._order.count(Stage.IDLE) >= BUSY_SHARE * self._limit
+        waiting = self._order.count(Stage.IDLE) + self._order.count(Stage.NEW)
+        return len(self._open) - waiting >= BUSY_SHARE * self._limit
 
     async def _admit(self, accepted: socket.socket, address: str, tls: ssl.SSLContext | None) -> None:
         """Start a connection once there is room, or close it."""
@@ -239,7 +243,13 @@ class ConnectionServer(web.Server):
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         if tls and self._turns:
-            await self._turns.take(connection.address)
+
+            def is_over() -> bool:
+                return monotonic() - connection.since_s > self._times.handshake_wait_s or is_given_up(accepted)
+
+            if not await self._turns.take(connection.address, is_over=is_over):
+                self._closed("TimedOut")
+                return
         first_s = self._times.first_request_s
         times = {"ssl_handshake_timeout": first_s, "ssl_shutdown_timeout": _TLS_SHUTDOWN_S} if tls else {}
         with suppress(OSError):  # the client has gone, does not speak TLS, or rejects the certificate

@@ -2,7 +2,14 @@
 
 import asyncio
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from time import monotonic
+from typing import NamedTuple
+
+
+class _Waiter(NamedTuple):
+    turn: asyncio.Future[bool]
+    is_over: Callable[[], bool]
 
 
 class PacedTurns:
@@ -18,7 +25,8 @@ class PacedTurns:
 
     Example:
         turns = PacedTurns(300)
-        await turns.take("10.0.0.7")
+        if await turns.take("10.0.0.7", is_over=lambda: is_closed(connection)):
+            ...
     """
 
     def __init__(self, per_second: float, *, burst: int = 8) -> None:
@@ -26,18 +34,26 @@ class PacedTurns:
         self._burst_s = (burst - 1) * self._pause_s
         self._next_s = 0.0
         """When the next turn may begin."""
-        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+        self._waiting: OrderedDict[str, deque[_Waiter]] = OrderedDict()
         self._timer: asyncio.TimerHandle | None = None
 
-    async def take(self, client: str) -> None:
-        """Wait for a turn of this client; a waiter that is cancelled takes none."""
+    async def take(self, client: str, *, is_over: Callable[[], bool] = lambda: False) -> bool:
+        """Wait for a turn of this client; a waiter that is cancelled takes none.
+
+        Args:
+            client: The client.
+            is_over: Says when its turn has come whether it waits no longer; the next client has the turn then.
+
+        Returns:
+            Whether it has the turn.
+        """
         if not self._waiting and monotonic() >= self._next_s:
             self._count()
-            return
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(client, deque()).append(turn)
+            return True
+        turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(client, deque()).append(_Waiter(turn, is_over))
         self._set_timer()
-        await turn
+        return await turn
 
     def _set_timer(self) -> None:
         if self._timer is None and self._waiting:
@@ -48,15 +64,17 @@ class PacedTurns:
         self._next_s = max(self._next_s, monotonic() - self._burst_s) + self._pause_s
 
     def _give(self) -> None:
-        """Give the next turn."""
+        """Give the turns that are due."""
         self._timer = None
-        while self._waiting:
-            client, turns = self._waiting.popitem(last=False)
-            turn = turns.popleft()
-            if turns:
-                self._waiting[client] = turns
-            if not turn.done():  # its waiter was not cancelled
-                turn.set_result(None)
+        while self._waiting and monotonic() >= self._next_s:
+            client, waiters = self._waiting.popitem(last=False)
+            waiter = waiters.popleft()
+            if waiters:
+                self._waiting[client] = waiters
+            if waiter.turn.done():  # it was cancelled
+                continue
+            has_turn = not waiter.is_over()
+            waiter.turn.set_result(has_turn)
+            if has_turn:
                 self._count()
-                break
         self._set_timer()

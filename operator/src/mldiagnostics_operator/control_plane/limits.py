@@ -95,7 +95,7 @@ JOURNALS_PER_SECOND: Final = 100
 """Of more runs than this allows every 10 s, each is written less often."""
 JOURNAL_TICK_S: Final = 0.1
 JOURNAL_STARTS: Final = 16
-"""Writes that start in each tick, namespaces in turn."""
+"""Most writes that are started and not done, but for those of runs that end."""
 JOURNAL_WRITES: Final = 8
 JOURNAL_WRITES_OF_NAMESPACE: Final = 6
 JOURNAL_MERGES: Final = 3

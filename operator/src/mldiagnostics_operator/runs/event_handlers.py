@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics_operator.control_plane.memory.run_memory import Change
-from mldiagnostics_operator.runs.keys import ReportKey, WorkloadKey
+from mldiagnostics_operator.runs.keys import ObjectKey, ReportKey, WorkloadKey
 from mldiagnostics_operator.runs.run import Run
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mldiagnostics_api.reports.run_key import RunKey
 
     from mldiagnostics_operator.runs.cleanup.deletion import RunDeletions
-    from mldiagnostics_operator.runs.keys import Key, ObjectKey
+    from mldiagnostics_operator.runs.keys import Key
     from mldiagnostics_operator.runs.run_index import RunIndex
     from mldiagnostics_operator.runs.watches.observed_workload import ObservedWorkload
     from mldiagnostics_operator.runs.watches.run_pods import LabelKey
@@ -40,18 +40,31 @@ class RunEventHandlers:
         self._deletions = deletions
 
     def on_run(self, body: Mapping[str, Any]) -> None:
-        """Keep the newest version of an object."""
+        """Keep the newest version of an object.
+
+        A status that this process has written is not news.
+        """
         self._deletions.consider(body)
+        metadata = body["metadata"]
+        run = self._runs.get(ObjectKey(metadata["namespace"], metadata["name"]))
+        if (
+            run is not None
+            and not run.deleted
+            and (run.meta.uid, run.version) == (metadata["uid"], metadata["resourceVersion"])
+        ):
+            return
         try:
             newer = Run.of(body)
         except ValueError as error:
             _log.warning("A run cannot be read and is ignored: %(error)s", {"error": error})
             return
-        run = self._runs.get(newer.key)
-        if run is not None and run.meta.uid == newer.meta.uid:
-            run.absorb(newer)
-        else:
+        if run is None or run.meta.uid != newer.meta.uid:
             self._runs.add(newer)
+        else:
+            is_own = not run.deleted and run.has_written(newer)
+            run.absorb(newer)
+            if is_own:
+                return
         self._queue.add(newer.key)
 
     def on_run_left(self, key: ObjectKey) -> None:

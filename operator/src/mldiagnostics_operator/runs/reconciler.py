@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 WORKERS: Final = 8
+NEWS_WORKERS: Final = 8
+"""Workers of runs with news alone: in a large fleet, the others wait for the limit on writes all the time."""
 RETRY_S: Final = 1.0
 """Pause after a failure; a watch delivers a newer version of the object meanwhile."""
 
@@ -75,12 +77,12 @@ class RunReconciler:
         await self.watches.workloads.until_settled()  # before, an absent workload may only be late
         self._creation.note_listed()
         async with asyncio.TaskGroup() as group:
-            for _ in range(WORKERS):
-                group.create_task(self._work())
+            for number in range(WORKERS + NEWS_WORKERS):
+                group.create_task(self._work(news_only=number >= WORKERS))
 
-    async def _work(self) -> None:
+    async def _work(self, *, news_only: bool) -> None:
         while True:
-            key = await self.queue.get()
+            key = await self.queue.get(news_only=news_only)
             try:
                 await self.reconcile(key)
             except (Conflict, Unavailable) as error:

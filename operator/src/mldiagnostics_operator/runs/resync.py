@@ -102,7 +102,7 @@ class RunResync:
 
     def _report_metrics(self) -> None:
         runs = self._runs.all
-        self._rate.serve(len(self._runs.unfinished))
+        self._rate.serve(max(len(self._runs.unfinished), len(self._reports.runs())))  # some have no object yet
         self._telemetry.runs.followed(len(self._runs.unfinished), left_out=self._watches.workloads.left_out)
         self._telemetry.runs.signals([each for run in runs for each in _raised(run)])
         accounts = (run.status.goodput for run in runs if not run.finished)

@@ -57,6 +57,8 @@ class Run:
     """The signals after the last look at the run."""
     stored_sessions: Sequence[RunSession] = ()
     """Profiles that are in its storage."""
+    written: MLRunStatus | None = None
+    """The status that this process wrote last, or is writing."""
     written_s: float = float("-inf")
     """Time of the event loop of the last write."""
 
@@ -89,6 +91,10 @@ class Run:
         """Take over a newer version of the object."""
         self.meta, self.version, self.spec, self.status = newer.meta, newer.version, newer.spec, newer.status
         self.limits, self.deleted = newer.limits, False
+
+    def has_written(self, newer: Run) -> bool:
+        """Return whether a newer version differs by the written status alone."""
+        return newer.status == self.written and (newer.spec, newer.meta) == (self.spec, self.meta)
 
     @property
     def key(self) -> ObjectKey:

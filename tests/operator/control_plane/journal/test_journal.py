@@ -20,6 +20,7 @@ from mldiagnostics_kube.process.clock import utc_now
 from mldiagnostics_operator.control_plane.http.intake import misses_events
 from mldiagnostics_operator.control_plane.identity.sender import Sender
 from mldiagnostics_operator.control_plane.journal.journal import Journal
+from mldiagnostics_operator.control_plane.limits import JOURNAL_STARTS
 from mldiagnostics_operator.control_plane.memory.table import ReportTable
 from mldiagnostics_operator.storage import LogDirectory, OpenStores, Storage
 from support.cluster.reports import apply, body_of
@@ -194,6 +195,26 @@ async def test_a_leader_that_stops_writes_what_is_not_written_yet(tmp_path: Path
     await Journal(table, storage, ROOT).close()
     storage.close()
     assert table.answer(KEY, f"{0:08x}").persisted_sequence == 1
+
+
+async def test_a_run_that_ends_is_written_before_a_fleet_that_waits(tmp_path: Path) -> None:
+    written = list[RunKey]()
+    storage, table = SteppedStorage(tmp_path), ReportTable()
+    journal = Journal(table, storage, ROOT, lambda key, _: written.append(key), final_wait_s=DEADLINE_S)
+    for number in range(8 * JOURNAL_STARTS):
+        key = RunKey(f"team-{number % 16}", f"{number:064x}")
+        apply(table, key, REPORT, Sender(key.namespace, "default", "pod", "uid", "node"), 1.0)
+    writing = asyncio.create_task(journal.run())
+    async with asyncio.timeout(DEADLINE_S):
+        (await storage.turns.get()).set()
+        apply(table, KEY, REPORT, Sender("ml", "default", "pod", "uid", "node"), 1.0)
+        ending = asyncio.create_task(journal.flush(KEY))
+        while not ending.done():
+            (await storage.turns.get()).set()
+            await settle()
+    assert written.index(KEY) <= JOURNAL_STARTS
+    writing.cancel()
+    storage.close()
 
 
 async def test_a_journal_in_a_bucket_is_recalled_by_the_next_leader(bucket_url: str, tmp_path: Path) -> None:

@@ -9,7 +9,13 @@ from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_operator.control_plane import limits
 from mldiagnostics_operator.control_plane.identity.sender import Sender
 from mldiagnostics_operator.control_plane.memory import intervals
-from mldiagnostics_operator.control_plane.memory.intervals import LATE_S, LEAST_SHARE, ReportRate, interval_s
+from mldiagnostics_operator.control_plane.memory.intervals import (
+    LATE_S,
+    LEAST_SHARE,
+    ReportRate,
+    interval_s,
+    usual_rate_per_s,
+)
 from mldiagnostics_operator.control_plane.memory.table import ReportTable
 from mldiagnostics_operator.control_plane.slices import finished
 from support.cluster.reports import apply, body_of
@@ -81,9 +87,22 @@ def test_a_late_leader_takes_fewer_reports_and_as_many_as_before_when_it_is_in_t
         assert LEAST_SHARE <= rate.share <= 1
         assert rate.share < before or each <= LATE_S or before == LEAST_SHARE
     for name in fleet:
-        assert interval_s(fleet, name, rate) >= interval_s(fleet, name, RATE)
-        if sum(fleet.values()) <= rate.per_s(sum(fleet.values())) * INTERVAL_S:
+        usual_s = interval_s(fleet, name, RATE)
+        assert usual_s <= interval_s(fleet, name, rate) <= max(usual_s, 2 * INTERVAL_S)
+        if sum(fleet.values()) <= rate.share * usual_rate_per_s(sum(fleet.values())) * INTERVAL_S:
             assert interval_s(fleet, name, rate) == INTERVAL_S
     for _ in range(70):
         rate.note(0.0)
     assert rate.share == 1
+
+
+def test_a_process_reports_less_often_step_by_step_while_the_leader_is_late() -> None:
+    rate, fleet, intervals_s = ReportRate(), {"ml": 4000}, [INTERVAL_S]
+    for _ in range(20):
+        rate.note(10.0)
+    while len(intervals_s) < 6:
+        intervals_s.append(interval_s(fleet, "ml", rate, before_s=intervals_s[-1]))
+    assert intervals_s == [10, 20, 40, 80, 160, 200]
+    for _ in range(70):
+        rate.note(0.0)
+    assert interval_s(fleet, "ml", rate, before_s=200) == INTERVAL_S

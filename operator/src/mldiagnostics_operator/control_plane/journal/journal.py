@@ -6,6 +6,7 @@ import asyncio
 import logging
 import secrets
 import time
+from collections import Counter
 from contextlib import suppress
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any, Final
@@ -36,7 +37,7 @@ from mldiagnostics_operator.control_plane.slices import sliced
 from mldiagnostics_operator.fair_slots import FairSlots
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from mldiagnostics_api.reports.run_key import RunKey
 
@@ -114,9 +115,20 @@ class Journal:
             await asyncio.sleep(JOURNAL_TICK_S)
             now = asyncio.get_running_loop().time()
             self._due = {key: due for key, due in self._due.items() if due > now}
-            due = (key for key in self._table.unpersisted() if key not in self._due and key not in self._writing)
-            for key in islice(due, JOURNAL_STARTS):
+            for key in list(islice(self._startable(), max(0, JOURNAL_STARTS - len(self._writing)))):
                 self._start(key)
+
+    def _startable(self) -> Iterator[RunKey]:
+        """Yield the runs to write now, namespaces in turn.
+
+        Others wait in the memory, not for a slot: a run that ends is written before them.
+        """
+        started = Counter(key.namespace for key in self._writing)
+        for key in self._table.unpersisted():
+            if key in self._due or key in self._writing or started[key.namespace] >= JOURNAL_WRITES_OF_NAMESPACE:
+                continue
+            started[key.namespace] += 1
+            yield key
 
     async def keep_counting(self) -> None:
         """Count the journals on the volume now and then, until cancelled.

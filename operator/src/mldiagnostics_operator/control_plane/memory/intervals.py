@@ -41,26 +41,37 @@ class ReportRate:
         else:
             self.share = min(1.0, self.share * _FASTER)
 
-    def per_s(self, processes: int) -> float:
-        """Return the reports per second of a number of processes."""
-        usual = REPORTS_OF_ALL_PER_SECOND if processes <= CONNECTIONS else REPORTS_WITH_HANDSHAKE_PER_SECOND
-        return usual * self.share
 
-
-def interval_s(processes: Mapping[str, int], namespace: str, rate: ReportRate) -> int:
-    """Return the seconds between two reports of a process.
+def interval_s(processes: Mapping[str, int], namespace: str, rate: ReportRate, *, before_s: int = INTERVAL_S) -> int:
+    """Return the seconds until the next report of a process.
 
     All processes report every 10 s while the leader takes that many reports. Beyond, each namespace has an equal share,
     and only those that exceed it report less often. More processes than there are connections open one for each report.
+
+    A late event loop doubles the interval at most: after a moment of load, a process that has to wait for minutes would
+    be silent while the leader is idle.
 
     Args:
         processes: Reporting processes by namespace.
         namespace: Namespace of the process.
         rate: Rate that the leader takes.
+        before_s: Interval that the process had before this report.
     """
     own, total = processes.get(namespace, 0), sum(processes.values())
-    most = rate.per_s(total) * INTERVAL_S
+    usual_per_s = usual_rate_per_s(total)
+    usual_s = _share_s(own, total, len(processes), usual_per_s)
+    slower_s = _share_s(own, total, len(processes), usual_per_s * rate.share)
+    return min(slower_s, max(usual_s, 2 * before_s))
+
+
+def usual_rate_per_s(processes: int) -> int:
+    """Return the reports per second of so many processes if the leader is in time."""
+    return REPORTS_OF_ALL_PER_SECOND if processes <= CONNECTIONS else REPORTS_WITH_HANDSHAKE_PER_SECOND
+
+
+def _share_s(own: int, total: int, namespaces: int, reports_per_s: float) -> int:
+    """Return the interval at which a namespace uses its share of a rate."""
+    most = reports_per_s * INTERVAL_S
     if total <= most:
         return INTERVAL_S
-    share = most / len(processes)
-    return min(max(INTERVAL_S, ceil(INTERVAL_S * own / share)), LONGEST_INTERVAL_S)
+    return min(max(INTERVAL_S, ceil(INTERVAL_S * own * namespaces / most)), LONGEST_INTERVAL_S)

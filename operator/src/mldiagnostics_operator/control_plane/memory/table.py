@@ -113,7 +113,9 @@ class ReportTable:
                 received,
                 extras,
                 room=self.budget.state.room(key),
-                interval_s=interval_s(self._reporting, key.namespace, self.rate),
+                interval_s=interval_s(
+                    self._reporting, key.namespace, self.rate, before_s=run.interval_s(report.incarnation)
+                ),
             )
         self._note(key, change)
 

@@ -41,6 +41,7 @@ class RunWriter:
         services = self._services
         before, body = run.status, _body(run, status)  # of the version that was decided on
         await services.rate.take(run.key.namespace)
+        run.written = status
         try:
             body = await services.cluster.replace(f"{_path(run)}/status", body)
         except ClusterError as error:

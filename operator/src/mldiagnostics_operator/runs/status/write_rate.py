@@ -28,7 +28,7 @@ class WriteRate:
         self._turns = FairSlots(1, per_namespace=1)
 
     def serve(self, runs: int) -> None:
-        """Set the number of active runs."""
+        """Set the number of runs that are active, or about to have an object."""
         self._per_s = self._least_per_s + runs / STATUS_S
 
     async def take(self, namespace: str) -> None:
