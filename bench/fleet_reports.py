@@ -268,8 +268,9 @@ def _completed(status: Object) -> float:
 
 
 def _ages(written: Iterable[float], begin: float, end: float) -> list[float]:
-    """Return the times between two writes, and to the ends of the measurement."""
-    moments = [begin, *sorted({each for each in written if begin < each < end}), end]
+    """Return the times between two writes, from the last one before the measurement to its end."""
+    last = max((each for each in written if each <= begin), default=begin)
+    moments = [last, *sorted({each for each in written if begin < each < end}), end]
     return [after - before for before, after in pairwise(moments)]
 
 
