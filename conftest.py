@@ -8,6 +8,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +27,8 @@ WORLD = pytest.StashKey[World]()
 NEEDS_ROOT = "needs root; run `sudo make root`"
 FIRST_STARTED = pytest.StashKey[float]()
 TOO_LATE = "not reached in the time of `make quick`; run `make unit`"
+SELECTED_IN_FILES = ("apiserver", "cluster", "peers")
+"""Marks that stand in the file of each test that has one, so that a run of these tests imports no other file."""
 
 
 class FailuresAtOnce:
@@ -43,6 +46,7 @@ class FailuresAtOnce:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--start-within", type=float, help="skip tests that start this many seconds after the first")
+    parser.addoption("--marked", action="append", default=[], help="read only test files that have this mark")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -53,6 +57,27 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGHUP, lambda *_: None)  # this process still ignores it
     config.stash[WORLD] = World()
     config.pluginmanager.register(FailuresAtOnce(config))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave test files without the chosen marks out: to import them takes longer than most tests."""
+    marks = config.getoption("marked")
+    if not marks or not collection_path.match("test_*.py"):
+        return None
+    text = collection_path.read_text()
+    return None if any(f"mark.{mark}" in text for mark in marks) else True
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse a mark that `--marked` does not see."""
+    texts: dict[Path, str] = {}
+    for item in items:
+        for mark in SELECTED_IN_FILES:
+            if item.get_closest_marker(mark) is None:
+                continue
+            if f"mark.{mark}" not in texts.setdefault(item.path, item.path.read_text()):
+                raise pytest.UsageError(f"{item.nodeid}: `mark.{mark}` does not stand in its file; write it there")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

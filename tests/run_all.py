@@ -42,6 +42,12 @@ LOGS = ROOT / ".tools/tests"
 # gate and the unit tests, and then beside the contract tests.
 LIMIT = min(3, cores() + 1)
 
+
+def marked(*names: str) -> list[str]:
+    """Return the options of pytest that leave files without tests of these marks unread."""
+    return [f"--marked={name}" for name in names]
+
+
 # Tools and environments are made beside the first stages.
 STAGES = (
     Stage(
@@ -100,7 +106,7 @@ STAGES = (
     Stage(
         "contract",
         "contract tests",
-        [*SHARED, "tests", "e2e", "-m", "(apiserver or peers) and not cluster"],
+        [*SHARED, *marked("apiserver", "peers"), "tests", "e2e", "-m", "(apiserver or peers) and not cluster"],
         ROOT,
         "15 min",
         after=("unit",),
@@ -110,7 +116,7 @@ STAGES = (
     Stage(
         "apiserver",
         "tests with an API server",
-        [*SHARED, "tests", "e2e", "-m", "apiserver and not cluster and not peers"],
+        [*SHARED, *marked("apiserver"), "tests", "e2e", "-m", "apiserver and not cluster and not peers"],
         ROOT,
         "10 min",
         needs=("unit-tools", "tools"),
@@ -118,7 +124,7 @@ STAGES = (
     Stage(
         "cluster",
         "cluster tests",
-        [*PYTEST, "e2e", "-m", "cluster"],
+        [*PYTEST, *marked("cluster"), "e2e", "-m", "cluster"],
         ROOT,
         "20 min",
         after=("parts",),
