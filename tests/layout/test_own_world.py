@@ -91,7 +91,9 @@ def home(tmp_path: Path) -> Path:
 def run_tests(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run pytest as a user with this home does, whose cache is elsewhere."""
     folders = {name: str(home / folder) for name, folder in FOLDERS.items()}
-    kept = {name: os.environ[name] for name in ("PATH", "MLDIAG_CACHE")}
+    # Without the folder of bytecode its programs compile all sources once more.
+    names = ("PATH", "MLDIAG_CACHE", "PYTHONPYCACHEPREFIX")
+    kept = {name: os.environ[name] for name in names if name in os.environ}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     return subprocess.run(
         ["sh", "-c", 'umask 077; trap "" INT HUP; exec "$@"', "sh", *command, *arguments],
