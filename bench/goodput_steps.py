@@ -5,7 +5,7 @@ import logging
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -53,31 +53,37 @@ def accounted(folder: Path) -> Iterator[Callable[[int], object]]:
     recorder = GoodputRecorder(JOB, LOGGER, logging_enabled=True, log=folder / "log")
     recorder.record_job_start_time()
     recorder.flush()
+    with closing(recorder), monitored(folder, str(folder / "log"), UPLOAD_S):
+        time.sleep(SETTLE_S)
+        yield recorder.record_step_start_time
+
+
+@contextmanager
+def monitored(folder: Path, log: str, upload_s: float) -> Iterator[None]:
+    """Upload everything of a goodput monitor of a log every `upload_s` seconds."""
     monitor = GoodputMonitor(
         JOB,
         LOGGER,
         str(folder / "tensorboard"),
-        UPLOAD_S,
+        upload_s,
         monitoring_enabled=True,
         include_badput_breakdown=True,
         include_step_deviation=True,
-        step_deviation_interval_seconds=UPLOAD_S,
+        step_deviation_interval_seconds=upload_s,
         gcp_options=GCPOptions(enable_gcp_goodput_metrics=False, enable_gcp_step_deviation_metrics=False),
         skip_final_flush=True,
         cache_dir=str(folder / "cache"),
-        log=str(folder / "log"),
+        log=log,
     )
     monitor.start_goodput_uploader()
     monitor.start_step_deviation_uploader()
     monitor.start_rolling_window_goodput_uploader([60, 3600])
-    time.sleep(SETTLE_S)
     try:
-        yield recorder.record_step_start_time
+        yield
     finally:
         monitor.stop_goodput_uploader()
         monitor.stop_step_deviation_uploader()
         monitor.stop_rolling_window_goodput_uploader()
-        recorder.close()
 
 
 if __name__ == "__main__":

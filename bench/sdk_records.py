@@ -181,7 +181,7 @@ def _lost_by_kill_s() -> float:
 
 def slow_down(program: str, variables: Mapping[str, str] | None = None) -> dict[str, float]:
     """Return the slow-down, its upper 95 % bound, and the added time of the slowest steps."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **(variables or {})}
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'e2e'}", **(variables or {})}
     command = [sys.executable, program]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment)
     pairs = json.loads(done.stdout.splitlines()[-1])

@@ -51,7 +51,7 @@ def jitted_step(*, size: int, seconds: float) -> Callable[[], Any]:
         return lambda: step(matrix).block_until_ready()
 
     probe, rounds = compiled(100), 100
-    once_s = min(_timed_s(probe) for _ in range(50))
+    once_s = min(timed_s(probe) for _ in range(50))
     return compiled(max(1, round(rounds * seconds / once_s)))
 
 
@@ -93,7 +93,8 @@ def nothing() -> Iterator[None]:
     yield
 
 
-def _timed_s(step: Callable[[], Any]) -> float:
+def timed_s(step: Callable[[], Any]) -> float:
+    """Return the time of one step in seconds."""
     start = time.perf_counter()
     step()
     return time.perf_counter() - start
