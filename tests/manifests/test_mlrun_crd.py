@@ -12,7 +12,13 @@ from cluster.tools import tool
 from mldiagnostics_api.manifests.definition import definition_of
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.v1alpha1 import MLRunStatus
-from mldiagnostics_api.v1alpha1.mlrun import MAX_ATTEMPTS, MAX_EXCEPTIONS, MAX_FINDINGS, MAX_METRICS, MAX_SESSIONS
+from mldiagnostics_api.v1alpha1.mlrun_status import (
+    MAX_ATTEMPTS,
+    MAX_EXCEPTIONS,
+    MAX_FINDINGS,
+    MAX_METRICS,
+    MAX_SESSIONS,
+)
 from support.cluster.impersonation import Requests, until
 
 if TYPE_CHECKING:

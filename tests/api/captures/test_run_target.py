@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from mldiagnostics_api.captures.plan import CapturePlan, PodInventory, make_plan
+from mldiagnostics_api.captures.plan import CapturePlan
+from mldiagnostics_api.captures.planner import PodInventory, make_plan
 from mldiagnostics_api.captures.policy import Policy
 from mldiagnostics_api.captures.request import CaptureRefusal, CaptureRequest, check
 from mldiagnostics_api.captures.run_target import RunTarget

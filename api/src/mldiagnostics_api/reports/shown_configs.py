@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from mldiagnostics.configs.jsonable import jsonable
 
-from mldiagnostics_api.v1alpha1.mlrun import MAX_CONFIGS
+from mldiagnostics_api.v1alpha1.mlrun_status import MAX_CONFIGS
 
 CONFIG_BYTES: Final = 32 * 1024
 """All entries of the configuration in the status; the rest is in the run's files."""

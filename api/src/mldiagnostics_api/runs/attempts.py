@@ -14,7 +14,7 @@ from mldiagnostics_api.lifecycle import MAX_REASON, MAX_TEXT
 from mldiagnostics_api.lifecycle.program import PodProgram
 from mldiagnostics_api.names import MLRunPhase
 from mldiagnostics_api.v1alpha1 import MLRunStatus, RunAttempt
-from mldiagnostics_api.v1alpha1.mlrun import MAX_ATTEMPTS
+from mldiagnostics_api.v1alpha1.mlrun_status import MAX_ATTEMPTS
 
 HELD_BACK: Final = frozenset({"Queued", "Suspended"})
 """Reasons of a run that a queue or a user holds back."""

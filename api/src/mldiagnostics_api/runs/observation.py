@@ -18,8 +18,9 @@ from mldiagnostics_api.lifecycle.startup import (
 from mldiagnostics_api.names import FINISHED_RUN_PHASES, MLRunPhase, RunConditionType
 from mldiagnostics_api.reports.reported_run import ReportedRun
 from mldiagnostics_api.runs.attempts import HELD_BACK
+from mldiagnostics_api.runs.events import QUOTA_EXCEEDED
 from mldiagnostics_api.runs.reported_parts import moment
-from mldiagnostics_api.runs.status import DELETED, QUOTA_EXCEEDED
+from mldiagnostics_api.runs.status import DELETED
 from mldiagnostics_api.v1alpha1 import MLRunStatus, RunAttempt, RunGoodput, RunStartUp
 
 REFUSAL_LASTS: Final = timedelta(minutes=20)

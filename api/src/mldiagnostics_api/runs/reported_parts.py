@@ -21,7 +21,7 @@ from mldiagnostics_api.v1alpha1 import (
     RunProgress,
     RunSession,
 )
-from mldiagnostics_api.v1alpha1.mlrun import MAX_ALIASES, MAX_EXCEPTIONS, MAX_METRICS, MAX_SESSIONS
+from mldiagnostics_api.v1alpha1.mlrun_status import MAX_ALIASES, MAX_EXCEPTIONS, MAX_METRICS, MAX_SESSIONS
 
 UNKNOWN_FOR_CLIENT: Final = "UnknownForClient"
 """Reason of conditions about hosts of a run whose only client, Google's SDK, reports none."""

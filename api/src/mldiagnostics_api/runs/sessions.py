@@ -9,7 +9,7 @@ from mldiagnostics import layout
 
 from mldiagnostics_api.names import CompleteReason
 from mldiagnostics_api.v1alpha1 import MLRunStatus, RunSession
-from mldiagnostics_api.v1alpha1.mlrun import MAX_SESSIONS
+from mldiagnostics_api.v1alpha1.mlrun_status import MAX_SESSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -9,7 +9,7 @@ from mldiagnostics_api.lifecycle import MAX_REASON, MAX_TEXT, Lifecycle
 from mldiagnostics_api.lifecycle.program import CRASH_LOOP, PodProgram
 from mldiagnostics_api.names import FINISHED_RUN_PHASES, MLRunPhase, RunConditionType
 from mldiagnostics_api.reports.reported_run import SILENT_S, ReportedRun
-from mldiagnostics_api.runs.attempts import HELD_BACK, PhaseState, RestartCounts, controller_attempt, next_attempts
+from mldiagnostics_api.runs.attempts import PhaseState, RestartCounts, controller_attempt, next_attempts
 from mldiagnostics_api.runs.display_name import display_name
 from mldiagnostics_api.runs.reported_parts import (
     is_silent,
@@ -20,12 +20,11 @@ from mldiagnostics_api.runs.reported_parts import (
     reporting_verdict,
 )
 from mldiagnostics_api.v1alpha1 import MLRunStatus, RunHosts, StatusCondition
+from mldiagnostics_api.v1alpha1.shared import condition_of, is_true
 
 HEARTBEAT_S: Final = 60
 """The heartbeat alone is written at most this often."""
 
-QUOTA_EXCEEDED: Final = "QuotaExceeded"
-"""Reason of a run whose pods a quota refuses."""
 DELETED: Final = "WorkloadDeleted"
 """Reason of a run whose workload was deleted before it ended."""
 
@@ -84,15 +83,6 @@ class RunFacts:
         return RestartCounts(controller=known.attempt, program=self.program, counts_pods=known.counts_pods)
 
 
-@dataclass(frozen=True, slots=True)
-class RunEvent:
-    """An event about a run, for `kubectl describe`."""
-
-    reason: str
-    message: str
-    warning: bool = False
-
-
 def fold(previous: MLRunStatus, facts: RunFacts, now: datetime) -> MLRunStatus:
     """Return the status of a run.
 
@@ -115,7 +105,11 @@ def fold(previous: MLRunStatus, facts: RunFacts, now: datetime) -> MLRunStatus:
         )
     now = now.replace(microsecond=0)
     state = _state(previous, facts, now)
-    started = _is(previous, RunConditionType.STARTED) or state.phase is MLRunPhase.ACTIVE or _has_started(facts)
+    started = (
+        is_true(previous.conditions, RunConditionType.STARTED)
+        or state.phase is MLRunPhase.ACTIVE
+        or _has_started(facts)
+    )
     counts = replace(facts.counts, controller=max(controller_attempt(previous), facts.counts.controller))
     attempts = next_attempts(previous, state, counts, started=started, now=now)
     status = previous.model_copy(
@@ -179,45 +173,6 @@ def is_worth_writing(before: MLRunStatus, after: MLRunStatus) -> bool:
     return due or before != after.model_copy(update={"last_heartbeat_time": old})
 
 
-def events_between(before: MLRunStatus, after: MLRunStatus) -> tuple[RunEvent, ...]:
-    """Return the events that lead from one status to the next, in their order."""
-    return tuple(_events(before, after))
-
-
-def _events(before: MLRunStatus, after: MLRunStatus) -> Iterator[RunEvent]:
-    workload = after.workload or "the run"
-    if before.reason != "Queued" and after.reason == "Queued" and before.phase is not MLRunPhase.ACTIVE:
-        yield RunEvent("Queued", after.message or "")
-    if _becomes(before, after, RunConditionType.ADMITTED) and before.reason in HELD_BACK:
-        yield RunEvent("Admitted", f"{workload} was admitted")
-    if _becomes(before, after, RunConditionType.STARTED):
-        yield RunEvent("Started", f"{workload} started")
-    yield from _restart_events(before, after, workload)
-    if before.reason != CRASH_LOOP and after.reason == CRASH_LOOP:
-        yield RunEvent(CRASH_LOOP, after.message or "", warning=True)
-    if before.phase is MLRunPhase.ACTIVE and after.reason in HELD_BACK:
-        yield RunEvent("Suspended", after.message or "", warning=True)
-    if before.reason != QUOTA_EXCEEDED and after.reason == QUOTA_EXCEEDED:
-        yield RunEvent(QUOTA_EXCEEDED, after.message or "", warning=True)
-    if _becomes(before, after, RunConditionType.COMPLETE):
-        failed = after.phase is MLRunPhase.FAILED
-        message = f": {after.message}" if after.message else ""
-        yield RunEvent(str(after.phase), f"{workload} ended, {after.reason}{message}", warning=failed)
-
-
-def _restart_events(before: MLRunStatus, after: MLRunStatus, workload: str) -> Iterator[RunEvent]:
-    """Yield the event of a restart; a resumption has the event `Admitted`."""
-    ended = after.attempts[-2] if after.attempts and len(after.attempts) > 1 else None
-    if not before.phase or (after.attempt or 0) <= (before.attempt or 0) or (ended and ended.reason in HELD_BACK):
-        return
-    in_place = after.attempts is not None and bool(after.attempts[-1].container_restarts)
-    why = ended.message if ended and in_place else after.message
-    is_explained = bool(why) and after.phase is not MLRunPhase.COMPLETED
-    yield RunEvent(
-        "Restarted", f"{workload} is in attempt {after.attempt}" + (f": {why}" if is_explained else ""), warning=True
-    )
-
-
 def _state(previous: MLRunStatus, facts: RunFacts, now: datetime) -> PhaseState:
     state = _newest_state(previous, facts, now)
     if state.phase not in FINISHED_RUN_PHASES:
@@ -236,7 +191,7 @@ def _newest_state(previous: MLRunStatus, facts: RunFacts, now: datetime) -> Phas
     if known is None:
         phase = previous.phase or MLRunPhase.PENDING
         return PhaseState(phase, previous.reason or "Created", previous.message or "the workload was not observed yet")
-    ran = _is(previous, RunConditionType.STARTED) or _has_started(facts)
+    ran = is_true(previous.conditions, RunConditionType.STARTED) or _has_started(facts)
     if facts.crashing is not None and ran and known.phase not in FINISHED_RUN_PHASES and not known.suspended:
         crashing = facts.crashing
         return PhaseState(MLRunPhase.ACTIVE, CRASH_LOOP, f"{crashing.message}; {crashing.waiting}")
@@ -306,7 +261,7 @@ def _conditions(status: MLRunStatus, facts: RunFacts, *, started: bool, now: dat
         words = {True: f"admitted{queue}", False: known.message, None: "only the pods show whether it is admitted"}
         reasons = {True: "Admitted", False: known.admission or known.reason, None: "Unknown"}
         yield condition(RunConditionType.ADMITTED, admitted, reasons[admitted], words[admitted])
-    elif (before := _of(status, RunConditionType.ADMITTED)) is not None:
+    elif (before := condition_of(status.conditions, RunConditionType.ADMITTED)) is not None:
         yield before
     reason, message = ("Started", "the run has started") if started else (status.reason or "", status.message or "")
     yield condition(RunConditionType.STARTED, started, reason, message)
@@ -319,7 +274,7 @@ def _kept_times(previous: MLRunStatus, conditions: Sequence[StatusCondition]) ->
     """Keep the times of conditions that hold as before."""
     kept: list[StatusCondition] = []
     for condition in conditions:
-        before = _of(previous, condition.type)
+        before = condition_of(previous.conditions, condition.type)
         time = before.last_transition_time if before and before.status == condition.status else None
         kept.append(condition.model_copy(update={"last_transition_time": time}) if time else condition)
     # Conditions of other parts, such as signals, stay.
@@ -337,19 +292,6 @@ def _has_started(facts: RunFacts) -> bool:
 def _start(facts: RunFacts, seen: datetime) -> datetime:
     reported = moment(facts.reported.started) if facts.reported else None
     return min((facts.lifecycle.started if facts.lifecycle else None) or reported or seen, seen)
-
-
-def _of(status: MLRunStatus, kind: str) -> StatusCondition | None:
-    return next((condition for condition in status.conditions or () if condition.type == kind), None)
-
-
-def _is(status: MLRunStatus, kind: str) -> bool:
-    condition = _of(status, kind)
-    return condition is not None and condition.status == "True"
-
-
-def _becomes(before: MLRunStatus, after: MLRunStatus, kind: str) -> bool:
-    return _is(after, kind) and not _is(before, kind)
 
 
 def _key(status: MLRunStatus) -> tuple[object, ...]:

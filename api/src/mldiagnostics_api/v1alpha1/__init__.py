@@ -1,38 +1,42 @@
-"""Version v1alpha1 of the custom resources: a module per kind, and shared parts."""
+"""Version v1alpha1 of the custom resources: kinds, status and shared parts."""
 
 from mldiagnostics_api.v1alpha1.connection import (
-    CaptureDiagnosis,
-    CaptureFinding,
-    CaptureResult,
     ConnectionSpec,
-    ConnectionStatus,
-    FindingTarget,
     LabelSelector,
     MLDiagnosticsConnection,
-    TargetCounts,
-    TargetResult,
     TargetSelection,
     TriggerCapture,
     read_connection,
 )
+from mldiagnostics_api.v1alpha1.connection_status import (
+    CaptureDiagnosis,
+    CaptureFinding,
+    CaptureResult,
+    ConnectionStatus,
+    FindingTarget,
+    TargetCounts,
+    TargetResult,
+)
 from mldiagnostics_api.v1alpha1.mlrun import (
-    HostException,
     MLRunObject,
     MLRunSpec,
+    RunProfiling,
+    RunRetention,
+    RunSignals,
+    RunWorkload,
+    read_run,
+)
+from mldiagnostics_api.v1alpha1.mlrun_status import (
+    HostException,
     MLRunStatus,
     RunAttempt,
     RunConfigs,
     RunFinding,
     RunGoodput,
     RunHosts,
-    RunProfiling,
     RunProgress,
-    RunRetention,
     RunSession,
-    RunSignals,
     RunStartUp,
-    RunWorkload,
-    read_run,
 )
 from mldiagnostics_api.v1alpha1.schedule import (
     CaptureTemplate,

@@ -1,9 +1,10 @@
 """Parts of several kinds: metadata, references, conditions and the base model."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, TypeVar
 
+from mldiagnostics.lifecycle.description import MAX_NOTES, MAX_TAG, MAX_TAGS
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 from pydantic.alias_generators import to_camel
 
@@ -28,6 +29,12 @@ Port = Annotated[int, Field(ge=1, le=65535, json_schema_extra=INT32)]
 Bytes = Annotated[int, Field(ge=0, json_schema_extra=INT64)]
 Generation = Annotated[int, Field(json_schema_extra=INT64)]
 PositionRanges = Annotated[str, Field(max_length=1024, pattern=RANGES_PATTERN)]
+RunId = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+Text = Annotated[str, Field(max_length=1024)]
+Tag = Annotated[str, Field(min_length=1, max_length=MAX_TAG)]
+Tags = Annotated[list[Tag], Field(max_length=MAX_TAGS, json_schema_extra=ATOMIC)]
+Notes = Annotated[str, Field(max_length=MAX_NOTES)]
+Seconds = Annotated[float, Field(ge=0)]
 MinimumCaptured = Annotated[
     Annotated[int, Field(ge=1, le=2**31 - 1)] | Annotated[str, Field(pattern=r"^([1-9][0-9]?|100)%$")],
     Field(json_schema_extra={"x-kubernetes-int-or-string": True}),
@@ -153,6 +160,17 @@ class StatusCondition(Model):
 
 
 Conditions = Annotated[list[StatusCondition], Field(json_schema_extra=keyed_by("type"))]
+
+
+def condition_of(conditions: Iterable[StatusCondition] | None, kind: str) -> StatusCondition | None:
+    """Return the condition of a type; None without one."""
+    return next((condition for condition in conditions or () if condition.type == kind), None)
+
+
+def is_true(conditions: Iterable[StatusCondition] | None, kind: str) -> bool:
+    """Return whether the condition of a type is True."""
+    condition = condition_of(conditions, kind)
+    return condition is not None and condition.status == "True"
 
 
 def _own_annotations(annotations: object) -> object:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mldiagnostics_api.captures.not_found import MAX_NEARBY, too_many_targets
-from mldiagnostics_api.captures.plan import PodInventory
+from mldiagnostics_api.captures.planner import PodInventory
 from mldiagnostics_api.captures.targets import MAX_TARGETS
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.v1alpha1 import read_run

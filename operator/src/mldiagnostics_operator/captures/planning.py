@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from mldiagnostics_api.captures.plan import PodInventory, make_plan
+from mldiagnostics_api.captures.planner import PodInventory, make_plan
 from mldiagnostics_api.captures.request import CaptureRefusal, CaptureRequest, check
 from mldiagnostics_api.captures.run_target import RunTarget
 from mldiagnostics_api.names import ProgressReason, RefusalReason

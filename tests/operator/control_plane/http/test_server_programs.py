@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics.runs import goodput
-from mldiagnostics_operator.control_plane.memory import run_memory, table
+from mldiagnostics_operator.control_plane.memory import run_events, table
 from support.cluster.control_planes import make_account, serving
 from support.programs.processes import Programs
 
@@ -90,7 +90,7 @@ async def test_a_program_misses_nothing_when_the_control_plane_restarts(
 async def test_the_account_of_a_run_ends_with_the_last_event_that_is_kept(
     plane: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (run_memory, table):  # the first report may have all events
+    for module in (run_events, table):  # the first report may have all events
         monkeypatch.setattr(module, "MAX_EVENTS_OF_RUN", 30)
     run, env = await pod_of(plane, tmp_path)
     programs = Programs(tmp_path)

@@ -15,7 +15,7 @@ from mldiagnostics_api.reports.shown_configs import ShownConfigs
 from mldiagnostics_operator.control_plane import limits
 from mldiagnostics_operator.control_plane.http.intake import misses_events
 from mldiagnostics_operator.control_plane.identity.sender import Sender
-from mldiagnostics_operator.control_plane.memory import run_memory, table
+from mldiagnostics_operator.control_plane.memory import run_events, table
 from mldiagnostics_operator.control_plane.memory.budget import FairBudget, ReportBudget
 from mldiagnostics_operator.control_plane.memory.journal_page import JournalContent
 from mldiagnostics_operator.control_plane.memory.run_memory import Change, WrittenFile
@@ -334,7 +334,7 @@ def test_persisted_events_leave_the_memory() -> None:
 
 
 def test_events_beyond_the_limit_of_a_run_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_memory, "MAX_EVENTS_OF_RUN", 6)
+    monkeypatch.setattr(run_events, "MAX_EVENTS_OF_RUN", 6)
     reported = applied([leads(0, 1, events=(0, 4))])
     assert reported.answer(KEY, "00000000").accepts_events
     apply(reported, KEY, leads(0, 2, events=(0, 20)), POD, 1.0)

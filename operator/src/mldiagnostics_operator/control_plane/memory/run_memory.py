@@ -11,15 +11,11 @@ import orjson
 from mldiagnostics_api.reports.models import INTERVAL_S
 from mldiagnostics_api.reports.shown_configs import ShownConfigs, restored_configs
 
-from mldiagnostics_operator.control_plane.limits import (
-    MAX_EVENTS_OF_RUN,
-    MAX_INCARNATIONS_OF_HOST,
-    PROCESSES_OF_SLICE,
-    RUN_BYTES,
-)
-from mldiagnostics_operator.control_plane.memory.event_log import EventLog, ProcessName
+from mldiagnostics_operator.control_plane.limits import MAX_INCARNATIONS_OF_HOST, PROCESSES_OF_SLICE, RUN_BYTES
+from mldiagnostics_operator.control_plane.memory.event_log import ProcessName
 from mldiagnostics_operator.control_plane.memory.journal_page import EventsMoment, JournalPage, write_state
 from mldiagnostics_operator.control_plane.memory.process_memory import PeerFacts, ProcessMemory
+from mldiagnostics_operator.control_plane.memory.run_events import RunEvents
 from mldiagnostics_operator.control_plane.memory.run_view import reported_run
 
 if TYPE_CHECKING:
@@ -73,16 +69,12 @@ class RunMemory:
         self.owner = owner
         self._first_received = first_received
         self._processes: dict[str, ProcessMemory] = {}
-        self._logs: dict[str, EventLog] = {}
+        self.events = RunEvents()
         self._peer: PeerFacts | None = None
         self._configs: tuple[tuple[int, float, int], ShownConfigs] | None = None
         """The newest configurations, after their place in the order of reports."""
         self._left_out: dict[str, float] = {}
         """When a part of a report was not kept, by its name."""
-        self._events_sent = EventsMoment()
-        """The newest report whose goodput events are all in memory."""
-        self._events_until = EventsMoment()
-        """The newest report whose goodput events are all in the journal."""
         self.size = RUN_BYTES
         """Bytes in memory, without event lines."""
         self._goodput: ReportedGoodput | None = None
@@ -94,19 +86,14 @@ class RunMemory:
         """Processes in memory."""
         return len(self._processes)
 
-    @property
-    def open_bytes(self) -> int:
-        """Bytes of event lines in memory."""
-        return sum(log.open_bytes for log in self._logs.values())
-
     def knows(self, report: Report) -> bool:
         """Return whether the process has reported before."""
         return report.incarnation in self._processes
 
     def persisted(self, incarnation: str) -> tuple[int, int]:
         """Return the newest persisted sequence of a process, and its persisted events."""
-        process, log = self._processes.get(incarnation), self._logs.get(incarnation)
-        return process.persisted_sequence if process else 0, log.persisted if log else 0
+        process = self._processes.get(incarnation)
+        return process.persisted_sequence if process else 0, self.events.persisted(incarnation)
 
     def interval_s(self, incarnation: str) -> int:
         """Return when the next report of a process was requested."""
@@ -116,21 +103,6 @@ class RunMemory:
     def reporting(self, now: float) -> int:
         """Return how many processes report."""
         return sum(process.is_reporting(now) for process in self._processes.values())
-
-    @property
-    def accepts_events(self) -> bool:
-        """Whether the run has room for more goodput events."""
-        return self.event_room > 0
-
-    @property
-    def event_room(self) -> int:
-        """Number of goodput events that the run may still have."""
-        return max(0, MAX_EVENTS_OF_RUN - sum(each.known for each in self._logs.values()))
-
-    def known_events(self, incarnation: str) -> int:
-        """Return how many events of a process are known."""
-        log = self._logs.get(incarnation)
-        return log.known if log else 0
 
     def apply(
         self, report: Report, sender: Sender, received: float, extras: Extras, *, room: int, interval_s: int
@@ -165,10 +137,10 @@ class RunMemory:
                 changed = self._set_configs(order, extras.configs, room) or changed
                 missing |= set() if self._configs and self._configs[0] == order else {"configurations"}
         if extras.events is not None:
-            changed = self._add_events(report, extras.events) or changed
+            changed = self.events.add(self._name(report.incarnation), extras.events) or changed
             if not extras.events.whole:
                 missing.add("goodput events")
-        self._note_sent(report, process.first_received, extras.events)
+        self.events.note_sent(report, process.first_received, extras.events)
         if is_new:
             self._note_missing(missing, received)
             if not missing:
@@ -177,14 +149,6 @@ class RunMemory:
             return Change.NONE
         self._touch()
         return Change.PHASE if is_new and process.turned else Change.FACTS
-
-    def _note_sent(self, report: Report, first_received: float, events: PackedEvents | None) -> None:
-        """Note when the leader sent a report whose events are all in memory."""
-        known = self.known_events(report.incarnation)
-        is_whole = events is None or (events.whole and known >= events.first + events.number)
-        if report.run is not None and is_whole:
-            moment = EventsMoment(report.attempt, first_received, report.sequence, report.sent)
-            self._events_sent = max(self._events_sent, moment)
 
     def _set_configs(self, order: tuple[int, float, int], configs: ShownConfigs, room: int) -> bool:
         """Keep newer configurations if they fit; return whether they do."""
@@ -237,7 +201,7 @@ class RunMemory:
                 first_received=self._first_received,
                 configs=self._configs[1] if self._configs else ShownConfigs(),
                 left_out=tuple(self._left_out),
-                events_until=self._events_until.sent,
+                events_until=self.events.until.sent,
                 goodput=self._goodput,
             )
         return self._view
@@ -247,8 +211,8 @@ class RunMemory:
 
         It yields after each slice of work.
         """
-        until = self._events_sent
-        segments = {name: each for name, log in self._logs.items() if (each := log.segment(self._name(name)))}
+        until = self.events.sent
+        segments = self.events.segments(self._name)
         sequences, saved = dict[str, int](), list[bytes]()
         for names in batched(list(self._processes), PROCESSES_OF_SLICE):
             present = {name: process for name in names if (process := self._processes.get(name))}
@@ -264,8 +228,7 @@ class RunMemory:
             if process := self._processes.get(name):
                 process.persisted_sequence = max(process.persisted_sequence, sequence)
         for name, segment in page.segments.items():
-            if log := self._logs.get(name):
-                log.written(segment, size=files[name].size, now=now, foreign=files[name].foreign)
+            self.events.written(name, segment, size=files[name].size, now=now, foreign=files[name].foreign)
         self._note_events_until(page.events_until)
 
     def restore_processes(self, saved: Mapping[str, Mapping[str, Any]]) -> None:
@@ -286,10 +249,7 @@ class RunMemory:
         state = content.state
         self.owner = content.owner
         self._first_received = min(self._first_received, content.first_received)
-        for name, count in content.events.items():
-            present_log = self._logs.get(name)
-            if present_log is None or present_log.known < count:
-                self._logs[name] = EventLog(count)
+        self.events.restore(content.events)
         if saved_peer := state.get("peer"):
             peer = PeerFacts(**saved_peer | {"aliases": tuple(saved_peer["aliases"])})
             self._peer = max(peer, self._peer or peer, key=lambda each: each.received)
@@ -303,9 +263,8 @@ class RunMemory:
         self._touch()
 
     def _note_events_until(self, until: EventsMoment) -> None:
-        self._events_sent = max(self._events_sent, until)
-        if until > self._events_until:
-            self._events_until, self._view = until, None
+        if self.events.note_until(until):
+            self._view = None
 
     def _touch(self) -> None:
         self._revision += 1
@@ -320,12 +279,6 @@ class RunMemory:
             rank=process.host.rank or 0,
         )
 
-    def _add_events(self, report: Report, events: PackedEvents) -> bool:
-        if not events.number:
-            return False
-        log = self._logs.setdefault(report.incarnation, EventLog())
-        return log.add(self._name(report.incarnation), events) > 0
-
     def _forget_replaced(self, report: Report) -> None:
         """Forget the oldest processes of a rank that restarts again and again."""
         rank = report.rank
@@ -336,10 +289,8 @@ class RunMemory:
         ]
         same.sort()
         for _, name in same[: -MAX_INCARNATIONS_OF_HOST or None]:
-            log = self._logs.get(name)
-            if log is None or log.known == log.persisted:
+            if self.events.forget(name):
                 self.size -= self._processes.pop(name).size
-                self._logs.pop(name, None)
 
     def _facts(self) -> Mapping[str, Any]:
         """Return the facts that `restore` reads."""

@@ -142,12 +142,11 @@ class ReportTable:
         """Return what is persisted of a process, and when it reports again."""
         run = self._runs.get(key)
         sequence, events = run.persisted(incarnation) if run else (0, 0)
-        accepts_events = run is None or run.accepts_events
         return Answer(
             persisted_sequence=sequence,
             persisted_events=events,
             interval_seconds=run.interval_s(incarnation) if run else INTERVAL_S,
-            accepts_events=accepts_events,
+            accepts_events=self.accepts_events(key),
         )
 
     def count_reporting(self, now: float) -> Generator[None, None, None]:
@@ -168,18 +167,17 @@ class ReportTable:
 
     def accepts_events(self, key: RunKey) -> bool:
         """Return whether a run has room for more goodput events."""
-        run = self._runs.get(key)
-        return run is None or run.accepts_events
+        return self.event_room(key) > 0
 
     def known_events(self, key: RunKey, incarnation: str) -> int:
         """Return how many goodput events of a process are known."""
         run = self._runs.get(key)
-        return run.known_events(incarnation) if run else 0
+        return run.events.known(incarnation) if run else 0
 
     def event_room(self, key: RunKey) -> int:
         """Return how many more goodput events a run may have."""
         run = self._runs.get(key)
-        return run.event_room if run else MAX_EVENTS_OF_RUN
+        return run.events.room if run else MAX_EVENTS_OF_RUN
 
     def view(self, key: RunKey) -> ReportedRun | None:
         """Return what is known about a run, immutable; None if nothing was reported.
@@ -212,7 +210,7 @@ class ReportTable:
         if run is not None:
             self._processes -= run.process_count
             self.budget.state.add(key, -run.size)
-            self.budget.events.add(key, -run.open_bytes)
+            self.budget.events.add(key, -run.events.open_bytes)
 
     @property
     def run_count(self) -> int:
@@ -303,10 +301,10 @@ class ReportTable:
     @contextmanager
     def _charged(self, key: RunKey, run: RunMemory) -> Iterator[None]:
         """Count what the block changes in the memory of a run."""
-        size, lines, processes = run.size, run.open_bytes, run.process_count
+        size, lines, processes = run.size, run.events.open_bytes, run.process_count
         yield
         self.budget.state.add(key, run.size - size)
-        self.budget.events.add(key, run.open_bytes - lines)
+        self.budget.events.add(key, run.events.open_bytes - lines)
         self._processes += run.process_count - processes
 
     def _note(self, key: RunKey, change: Change) -> None:

@@ -9,13 +9,14 @@ from mldiagnostics_api.conditions import true_since
 from mldiagnostics_api.lifecycle.queueing import queued
 from mldiagnostics_api.names import RunConditionType
 from mldiagnostics_api.runs.attempts import controller_attempt
+from mldiagnostics_api.runs.events import RunEvent, events_between
 from mldiagnostics_api.runs.findings import with_findings
 from mldiagnostics_api.runs.observation import RunObservation, cause_messages, observed
 from mldiagnostics_api.runs.reported_parts import without_pods
 from mldiagnostics_api.runs.sessions import session_messages, with_sessions
 from mldiagnostics_api.runs.signal_conditions import signal_messages, signalled
 from mldiagnostics_api.runs.signals import SignalThresholds
-from mldiagnostics_api.runs.status import RunEvent, RunFacts, events_between, fold
+from mldiagnostics_api.runs.status import RunFacts, fold
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.capture.model import Delivery, Tracers
-from mldiagnostics_api.captures.plan import CapturePlan, PodInventory, make_plan, needed_of
+from mldiagnostics_api.captures.plan import CapturePlan
+from mldiagnostics_api.captures.planner import PodInventory, make_plan, needed_of
 from mldiagnostics_api.captures.policy import Policy
 from mldiagnostics_api.captures.request import CaptureRefusal, check
 from mldiagnostics_api.names import RefusalReason, SkipReason
