@@ -152,4 +152,4 @@ def test_records_in_the_spool_and_drops_are_named(tmp_path: Path, monkeypatch: p
     shown = CommandLine(tmp_path, env={"MLDIAG_SPOOL": str(tmp_path / "spool")}).lines("runs", "get", "abc")
     assert "dropped     3 buffer-full" in shown
     assert "warnings    1 step" in shown
-    assert any(line.startswith("waiting     1 file of this run wait") for line in shown)
+    assert any(line.startswith("waiting     1 file of this run waits") for line in shown)

@@ -27,9 +27,7 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{/* Image of the Jobs: the operator's, or another one from its registry. */}}
 {{- define "mldiag.diagnosisImage" -}}
 {{- $diagnosis := include "mldiag.diagnosis" . | fromYaml }}
-{{- $own := ternary (merge $diagnosis.image (pick .Values.image "registry")) .Values.image (not (empty $diagnosis.image.repository)) }}
-{{- $values := dict "image" $own "global" .Values.global }}
-{{- include "mldiag.image" (dict "Values" $values "Chart" .Chart) }}
+{{- include "mldiag.otherImage" (list . (ternary $diagnosis.image .Values.image (not (empty $diagnosis.image.repository)))) }}
 {{- end }}
 
 {{/*

@@ -1,3 +1,10 @@
+{{/* Reference of another image of the product, from the registry of the operator's image: (list $ IMAGE). */}}
+{{- define "mldiag.otherImage" -}}
+{{- $root := index . 0 }}
+{{- $values := dict "image" (merge (index . 1) (pick $root.Values.image "registry")) "global" $root.Values.global }}
+{{- include "mldiag.image" (dict "Values" $values "Chart" $root.Chart) }}
+{{- end }}
+
 {{- define "mldiag.resources" -}}
 {{- $need := add (int64 .Values.policy.maxTraceBytes) (mul 368 1024 1024) }}
 {{- $computed := dict "limits" (dict "memory" (printf "%dMi" (div (mul 5 $need) (mul 4 1024 1024)))) }}

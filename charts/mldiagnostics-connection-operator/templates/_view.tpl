@@ -37,15 +37,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{/* Image of the view: that of the command line, from the registry of the operator's image. */}}
 {{- define "mldiag.viewImage" -}}
 {{- $view := include "mldiag.view" . | fromYaml }}
-{{- $values := dict "image" (merge $view.image (pick .Values.image "registry")) "global" .Values.global }}
-{{- include "mldiag.image" (dict "Values" $values "Chart" .Chart) }}
+{{- include "mldiag.otherImage" (list . $view.image) }}
 {{- end }}
 
 {{/* Image of XProf beside the view, from the same registry. */}}
 {{- define "mldiag.viewXprofImage" -}}
 {{- $view := include "mldiag.view" . | fromYaml }}
-{{- $values := dict "image" (merge $view.xprof.image (pick .Values.image "registry")) "global" .Values.global }}
-{{- include "mldiag.image" (dict "Values" $values "Chart" .Chart) }}
+{{- include "mldiag.otherImage" (list . $view.xprof.image) }}
 {{- end }}
 
 {{/* Permissions of the view in each namespace whose runs it shows. A test exercises every verb. */}}

@@ -19,6 +19,7 @@ from mldiagnostics.spool.directory import acquire_directory, read_description
 from mldiagnostics.spool.places import directories, roots
 from mldiagnostics.spool.uploading import upload_all
 from mldiagnostics.store import open_store
+from mldiagnostics.text.counts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,7 +75,7 @@ def _shown(path: Path) -> tuple[str, bool]:
     sizes = [each.stat().st_size for each in (path / "files").rglob("*") if each.is_file()]
     origin = description.origin
     run = f"run {origin.run_id[:16] or '-'} {origin.name!r}, rank {origin.rank} on {origin.host}"
-    return f"{_counted(len(sizes), sum(sizes))} for {description.destination}, of {run}", True
+    return f"{_files(len(sizes), sum(sizes))} for {description.destination}, of {run}", True
 
 
 def _uploaded(path: Path, storage: str | None) -> tuple[str, bool]:
@@ -97,16 +98,16 @@ def _result(directory: SpoolDirectory, destination: str) -> tuple[str, bool]:
     try:
         result = upload_all(directory, open_store(destination))
     except MLDiagnosticsError as error:
-        return f"{len(directory.keys())} files not uploaded to {destination}: {error}", False
-    line = f"{_counted(result.files, result.bytes)} uploaded to {destination}"
+        return f"{counted(len(directory.keys()), 'file')} not uploaded to {destination}: {error}", False
+    line = f"{_files(result.files, result.bytes)} uploaded to {destination}"
     if result.conflicts:
         taken = ", ".join(result.conflicts)
         return f"{line}; not uploaded, since other content is there: {taken}; compare them and delete one", False
     return line, True
 
 
-def _counted(files: int, size: int) -> str:
-    return f"{files} {'file' if files == 1 else 'files'} ({size / 2**20:.1f} MiB)"
+def _files(number: int, size: int) -> str:
+    return f"{counted(number, 'file')} ({size / 2**20:.1f} MiB)"
 
 
 if __name__ == "__main__":

@@ -317,7 +317,7 @@ def test_records_without_a_run_are_reported_at_exit(tmp_path: Path) -> None:
     result = run_program("metrics.record('loss', 1.0)", tmp_path)
     assert result.returncode == 0
     assert result.stderr == (
-        "1 records do not belong to a run; start one with machinelearning_run(name=…) before recording\n"
+        "1 record does not belong to a run; start one with machinelearning_run(name=…) before recording\n"
     )
 
 

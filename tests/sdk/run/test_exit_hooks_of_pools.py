@@ -76,7 +76,7 @@ def test_records_of_forked_workers_made_before_any_run_are_counted(programs: Pro
 
 def test_a_child_that_is_terminated_while_it_warns_finishes_the_warning(programs: Programs) -> None:
     ended = programs.run(ENDING)
-    assert ended.err.startswith("1 records do not belong to a run; start one in ForkProcess-1 too"), ended.err
+    assert ended.err.startswith("1 record does not belong to a run; start one in ForkProcess-1 too"), ended.err
 
 
 def test_workers_that_follow_the_advice_record_into_the_run_of_the_main_program(programs: Programs) -> None:

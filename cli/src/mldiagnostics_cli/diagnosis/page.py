@@ -6,6 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.goodput.render.words import duration, percent
+from mldiagnostics.text.counts import counted
 from mldiagnostics.text.terminal import printable
 
 from mldiagnostics_cli.table import TableColumn, painted, table
@@ -34,7 +35,7 @@ def diagnosis_lines(diagnosis: Diagnosis, *, width: int | None, colour: bool) ->
         colour: Whether severities have colours.
     """
     steps = f"{diagnosis.steps} steps" + ("" if diagnosis.step_s is None else f" of {duration(diagnosis.step_s)}")
-    hosts = f"{diagnosis.hosts} host{'' if diagnosis.hosts == 1 else 's'}"
+    hosts = counted(diagnosis.hosts, "host")
     yield f"{'session':{_INDENT}}{printable(diagnosis.session)}: {hosts}, {steps}"
     for finding in diagnosis.findings:
         yield ""

@@ -7,6 +7,8 @@ import ssl
 from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 
+from mldiagnostics.text.counts import counted
+
 from mldiagnostics_cli.doctor.finding import broken, fine
 
 if TYPE_CHECKING:
@@ -143,7 +145,7 @@ def endpoint_finding(part: str, service: str, slices: Sequence[Object]) -> Docto
     if not ready:
         remedy = f"kubectl get pods -n {namespace} ; kubectl describe service -n {namespace} {name}"
         return broken(part, f"Service {service} has no ready endpoint, so nothing can reach it", remedy)
-    return fine(part, f"Service {service} has {ready} ready endpoint{'' if ready == 1 else 's'}")
+    return fine(part, f"Service {service} has {counted(ready, 'ready endpoint')}")
 
 
 def _containers(deployment: Object) -> set[str]:

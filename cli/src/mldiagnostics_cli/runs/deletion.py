@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.lifecycle.outcome import FINAL
 from mldiagnostics.runs.reference import DELETION_PREFIX
+from mldiagnostics.text.counts import counted
 
 from mldiagnostics_cli.deletion import confirm, delete_each, finish
 from mldiagnostics_cli.output import note, show_rows
@@ -55,7 +56,9 @@ def delete_runs(
 
 def _content(found: Sequence[DeletableRun]) -> str:
     files = [each.files for each in found if each.files is not None]
-    return f"{sum(files)} files, {size(sum(each.bytes or 0 for each in found))}" if files else "files are kept"
+    return (
+        f"{counted(sum(files), 'file')}, {size(sum(each.bytes or 0 for each in found))}" if files else "files are kept"
+    )
 
 
 def _document(run: DeletableRun) -> dict[str, object]:

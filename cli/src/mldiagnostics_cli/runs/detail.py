@@ -12,6 +12,7 @@ from mldiagnostics.runs import configs
 from mldiagnostics.runs.row_values import FieldReader
 from mldiagnostics.runs.texts import texts
 from mldiagnostics.runs.waiting import waiting_files
+from mldiagnostics.text.counts import counted
 from mldiagnostics.text.terminal import printable
 
 from mldiagnostics_cli.commands.options import OutputFormat
@@ -205,7 +206,7 @@ def _goodput_text(row: RunRow, now: float) -> str:
 
 
 def _ranks_text(row: RunRow) -> str:
-    hosts = "" if row.hosts is None else f"{row.hosts} host{'' if row.hosts == 1 else 's'}"
+    hosts = "" if row.hosts is None else counted(row.hosts, "host")
     if row.world_size is None:
         return hosts
     return f"{row.world_size}" + (f" on {hosts}" if hosts else "")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import MLDiagnosticsError
+from mldiagnostics.text.counts import counted
 from mldiagnostics.text.timestamps import timestamp
 
 from mldiagnostics_cli.output import note
@@ -89,7 +90,7 @@ def _write(
         show_trace(trace, output)
         note("It is written again while more entries come; Ctrl-C ends it.")
     elif trace.events.number != before:
-        note(f"{out}: {trace.events.number} events, until {timestamp((trace.events.last or 0) / 1e6)}")
+        note(f"{out}: {counted(trace.events.number, 'event')}, until {timestamp((trace.events.last or 0) / 1e6)}")
     return trace.events.number
 
 

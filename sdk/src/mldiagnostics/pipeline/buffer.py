@@ -285,12 +285,14 @@ def _report_leftovers() -> None:
 def _warn_of_leftovers() -> None:
     if PROCESS.entries:
         from mldiagnostics.diagnostics import warn_once  # noqa: PLC0415 - an import alone needs no logging
+        from mldiagnostics.text.counts import counted  # noqa: PLC0415 - the same
 
         number = len(PROCESS.entries) + PROCESS.drops.totals().get("buffer-full", 0)
         advice = "start one with machinelearning_run(name=…) before recording"
         if (child := child_of_multiprocessing()) is not None:
             advice = f"start one in {child} too, with the run_workload_id of the main program"
-        warn_once("no-run", f"{number} records do not belong to a run; {advice}")
+        verb = "does" if number == 1 else "do"
+        warn_once("no-run", f"{counted(number, 'record')} {verb} not belong to a run; {advice}")
 
 
 def child_of_multiprocessing() -> str | None:

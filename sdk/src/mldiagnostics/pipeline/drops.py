@@ -6,6 +6,8 @@ import threading
 from collections import defaultdict
 from typing import Literal, NamedTuple, TypeAlias
 
+from mldiagnostics.text.counts import counted
+
 Reason: TypeAlias = Literal[
     "bad-call", "bad-name", "bad-time", "bad-value", "buffer-full", "deleted-array", "queue-full", "refused",
     "spool-full",
@@ -50,7 +52,7 @@ class DroppedRecords(NamedTuple):
         """Return a message with the number, the reason and advice."""
         prefix = f"sink {self.sink} " if self.sink else ""
         detail = f" ({self.detail})" if self.detail else ""
-        return f"{prefix}dropped {self.number} records, {self.reason}{detail}: {ADVICE[self.reason]}"
+        return f"{prefix}dropped {counted(self.number, 'record')}, {self.reason}{detail}: {ADVICE[self.reason]}"
 
 
 class Drops:

@@ -242,7 +242,8 @@ def _sink_maker(url: str, problems: dict[str, str]) -> SinkMaker | None:
     try:
         return sink_maker(url)
     except MLDiagnosticsError as error:
-        problems[f"sink-{url.partition(':')[0]}"] = f"sink {url!r} is left out: {error}"
+        problem = str(error).removeprefix("sink ").removeprefix(f"{url!r}: ")
+        problems[f"sink-{url.partition(':')[0]}"] = f"sink {url!r} is left out: {problem}"
         return None
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.spool.directory import FILES, files_below, read_description
 from mldiagnostics.spool.places import directories, roots
+from mldiagnostics.text.counts import counted
 
 if TYPE_CHECKING:
     from mldiagnostics.runs.row import RunRow
@@ -28,4 +29,5 @@ def waiting_files(run: RunRow) -> str:
     if not count:
         return ""
     upload = f"python -m mldiagnostics.upload {places[0]}" if len(places) == 1 else "python -m mldiagnostics.upload"
-    return f"{count} file{'' if count == 1 else 's'} of this run wait for {run.storage} in the spool; run `{upload}`"
+    waits = f"{counted(count, 'file')} of this run {'waits' if count == 1 else 'wait'}"
+    return f"{waits} for {run.storage} in the spool; run `{upload}`"

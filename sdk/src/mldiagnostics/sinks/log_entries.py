@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import math
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.pipeline.records import encode, is_goodput
 from mldiagnostics.text.strict_json import spelled
+from mldiagnostics.text.timestamps import timestamp
 
 if TYPE_CHECKING:
     from mldiagnostics.identity.origin import Origin
@@ -51,7 +51,7 @@ def entry_of(record: Record, origin: Origin, *, project: str, region: str) -> di
                 "node_id": origin.run_id,
             },
         },
-        "timestamp": rfc3339(record.t),
+        "timestamp": timestamp(record.t) or timestamp(0),
         "severity": severity,
         "insertId": digest[:32],
         "labels": {
@@ -100,11 +100,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {_plain(key): _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def rfc3339(t: float) -> str:
-    """Return a time in Unix seconds in RFC 3339 form."""
-    try:
-        return datetime.fromtimestamp(t, timezone.utc).isoformat().replace("+00:00", "Z")
-    except (OverflowError, ValueError, OSError):
-        return "1970-01-01T00:00:00Z"

@@ -64,7 +64,7 @@ async def test_all_files_of_the_run_go_and_no_others(artifacts: RunArtifacts, tm
     assert done == [
         f"2 files below volume:///ml/own/{RUN}",
         f"2 files below volume:///{RUN}",
-        f"1 files below volume:///ml/{RUN}/reported",
+        f"1 file below volume:///ml/{RUN}/reported",
     ]
     assert left(tmp_path) == sorted([*others, f"ml/{RUN}/plugins/profile/s/of-a-workload"])
     assert await artifacts.delete(run("volume:///ml/own")) == []

@@ -114,7 +114,7 @@ async def test_the_files_go_with_a_marked_run_and_stay_with_others(scene: Scene)
     await scene.make("plain", phase="Completed", marked=False)
     await scene.make("unmarked", phase="Completed")
     event = await scene.delete("ended")
-    assert event == "ArtifactsDeleted: Deleted 1 files below volume:///run-ended"
+    assert event == "ArtifactsDeleted: Deleted 1 file below volume:///run-ended"
     assert (await scene.delete("foreign")).startswith("ArtifactsKept: ")
     await scene.until(held, "unmarked")
     await scene.cluster.patch(f"{scene.path}/unmarked", {"spec": {"retention": {"deleteArtifacts": False}}})

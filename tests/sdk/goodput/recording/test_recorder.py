@@ -403,7 +403,7 @@ def test_a_count_that_no_line_can_hold_loses_only_itself(
     ]
     [gap] = [record for record in recorded(tmp_path) if record.kind == "drop"]
     assert (gap.name, gap.value) == ("bad-value", 1.0)
-    assert "dropped 1 records, bad-value (goodput: active_slices with" in caplog.text
+    assert "dropped 1 record, bad-value (goodput: active_slices with" in caplog.text
 
 
 def test_a_text_is_cut_where_readers_stop(

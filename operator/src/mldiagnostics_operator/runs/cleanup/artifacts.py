@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import orjson
 from mldiagnostics import layout
 from mldiagnostics.errors import NotStored, StoreNotFound
+from mldiagnostics.text.counts import counted
 from mldiagnostics_api.runs.artifacts import capture_names_run, record_names_run, run_directories
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class RunArtifacts:
                     foreign.append(str(each.location))
                 elif records:
                     count = await directory.delete_all(keep=records) + await directory.delete_all()
-                    done.append(f"{count} files below {each.location}")
+                    done.append(f"{counted(count, 'file')} below {each.location}")
             except StoreNotFound:
                 continue  # nothing is there
         if foreign:

@@ -17,8 +17,8 @@ from mldiagnostics.goodput.location import cloud_log
 from mldiagnostics.goodput.log.lines import LoggedPayload
 from mldiagnostics.goodput.log.overlap import OverlapWindow
 from mldiagnostics.pipeline.sink import SinkMaker
-from mldiagnostics.sinks.log_entries import rfc3339
 from mldiagnostics.sinks.spool import spooled
+from mldiagnostics.text.timestamps import timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +69,7 @@ def entry_of(
     return {
         "logName": _log_name(project, logger_name),
         "resource": {"type": "global", "labels": {"project_id": project}},
-        "timestamp": rfc3339(record.t),
+        "timestamp": timestamp(record.t) or timestamp(0),
         "severity": "INFO",
         "insertId": record.payload.get("event_id"),
         "jsonPayload": {**record.payload, "rank": record.rank, "attempt": record.attempt, **run},

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.goodput.render.palette import PRODUCTIVE, paint
 from mldiagnostics.goodput.render.timeline import pieces
 from mldiagnostics.goodput.render.words import duration, label
+from mldiagnostics.text.counts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -98,7 +99,7 @@ def _mixture(lengths: Mapping[str, int], kinds: dict[str, int]) -> int | list[fl
 
 
 def _sentence(disruption: DisruptionReport) -> str:
-    steps = f"{disruption.steps_lost} step{'' if disruption.steps_lost == 1 else 's'} lost"
+    steps = f"{counted(disruption.steps_lost, 'step')} lost"
     back = (
         f"resumed after {duration(disruption.recovery.total_s)}"
         if disruption.resumed is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mldiagnostics.goodput.render.words import duration, label, moment, percent, share_of, short
+from mldiagnostics.text.counts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -195,7 +196,7 @@ def figures(report: GoodputReport) -> Iterator[tuple[str, str]]:
         done = steps if report.steps.done is None else report.steps.done
         yield "steps", f"{done:,} done, ideal {duration(report.steps.ideal_s)}"
         usual = f"median {duration(report.steps.median_s)}, p99 {duration(report.steps.p99_s)}"
-        yield "  time of a step", f"{usual}, of {_count(steps, 'step')} that another follows"
+        yield "  time of a step", f"{usual}, of {counted(steps, 'step')} that another follows"
     if report.stepping_slice_efficiency is not None:
         stepping, available = share_of(report.stepping_slice_efficiency), share_of(report.available_slice_efficiency)
         yield "slices", f"{stepping} stepping, {available} available"
@@ -206,7 +207,7 @@ def _failure_figures(report: GoodputReport) -> Iterator[tuple[str, str]]:
     if failures.count:
         yield (
             "time to failure",
-            f"{duration(failures.mttf_s)} (MTTF; {_count(failures.count, 'failure')} in {operating})",
+            f"{duration(failures.mttf_s)} (MTTF; {counted(failures.count, 'failure')} in {operating})",
         )
     else:
         yield "time to failure", f"failed after {operating}" if report.failure else f"no failure in {operating}"
@@ -243,7 +244,7 @@ def _checkpoint_figures(report: GoodputReport) -> Iterator[tuple[str, str]]:
     if not checkpoints.saves:
         return
     every = f", every {duration(checkpoints.interval_s)}" if checkpoints.interval_s else ""
-    yield "checkpoints", f"{_count(checkpoints.saves, 'save')} of {duration(checkpoints.cost_s)}{every}"
+    yield "checkpoints", f"{counted(checkpoints.saves, 'save')} of {duration(checkpoints.cost_s)}{every}"
     if checkpoints.daly_s is not None:
         least, now = _overhead(checkpoints.best_overhead), _overhead(checkpoints.overhead)
         compared = "" if checkpoints.overhead is None else f" ({least} of the time lost, now {now})"
@@ -252,10 +253,6 @@ def _checkpoint_figures(report: GoodputReport) -> Iterator[tuple[str, str]]:
 
 def _overhead(overhead: float | None) -> str:
     return ">100 %" if overhead is not None and overhead > 1 else share_of(overhead, 1)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _counted(title: str, counts: Mapping[str, int]) -> list[str]:
