@@ -9,7 +9,8 @@ from cluster.envtest import ApiServer, apiserver
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mldiagnostics_api.captures.policy import Policy
-from mldiagnostics_api.captures.request import CaptureRefusal, check
+from mldiagnostics_api.captures.refusal import CaptureRefusal
+from mldiagnostics_api.captures.request import check
 from mldiagnostics_api.names import RefusalReason
 from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
 from release.parts import NAMESPACE, OPERATOR

@@ -11,7 +11,8 @@ from mldiagnostics.capture.model import Delivery, Tracers
 from mldiagnostics_api.captures.plan import CapturePlan
 from mldiagnostics_api.captures.planner import PodInventory, make_plan, needed_of
 from mldiagnostics_api.captures.policy import Policy
-from mldiagnostics_api.captures.request import CaptureRefusal, check
+from mldiagnostics_api.captures.refusal import CaptureRefusal
+from mldiagnostics_api.captures.request import check
 from mldiagnostics_api.names import RefusalReason, SkipReason
 from mldiagnostics_api.workloads.pods import PodView
 from support.cluster import builders as a

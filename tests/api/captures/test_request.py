@@ -8,7 +8,8 @@ import yaml
 from cluster.paths import REPOSITORY
 from mldiagnostics.capture.model import Delivery
 from mldiagnostics_api.captures.policy import Policy
-from mldiagnostics_api.captures.request import CaptureRefusal, CaptureRequest, check
+from mldiagnostics_api.captures.refusal import CaptureRefusal
+from mldiagnostics_api.captures.request import CaptureRequest, check
 from mldiagnostics_api.names import RefusalReason
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection

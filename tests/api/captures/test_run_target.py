@@ -7,7 +7,8 @@ import pytest
 from mldiagnostics_api.captures.plan import CapturePlan
 from mldiagnostics_api.captures.planner import PodInventory, make_plan
 from mldiagnostics_api.captures.policy import Policy
-from mldiagnostics_api.captures.request import CaptureRefusal, CaptureRequest, check
+from mldiagnostics_api.captures.refusal import CaptureRefusal
+from mldiagnostics_api.captures.request import CaptureRequest, check
 from mldiagnostics_api.captures.run_target import RunTarget
 from mldiagnostics_api.names import RefusalReason
 from mldiagnostics_api.reports.reported_profilers import ReportedProfilers

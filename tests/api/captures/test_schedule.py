@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics_api.captures.request import CaptureRefusal
+from mldiagnostics_api.captures.refusal import CaptureRefusal
 from mldiagnostics_api.captures.schedule import CaptureSchedule, schedule
 from mldiagnostics_api.names import RefusalReason
 from support.cluster import builders as a

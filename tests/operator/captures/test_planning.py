@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics_api.captures.request import CaptureRefusal
+from mldiagnostics_api.captures.refusal import CaptureRefusal
 from mldiagnostics_kube.process.clock import utc_now
 from mldiagnostics_operator.captures import planning
 from mldiagnostics_operator.captures.lookup import Lookup

@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from typing import Final
 
-from mldiagnostics_api.captures.request import CaptureRefusal, CaptureRequest
+from mldiagnostics_api.captures.refusal import CaptureRefusal
+from mldiagnostics_api.captures.request import CaptureRequest
 from mldiagnostics_api.captures.targets import MAX_TARGETS
 from mldiagnostics_api.names import RefusalReason
 from mldiagnostics_api.workloads.kinds import Object

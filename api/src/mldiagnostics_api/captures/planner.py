@@ -18,7 +18,8 @@ from mldiagnostics_api.captures.not_found import (
 )
 from mldiagnostics_api.captures.plan import CapturePlan, PlannedTarget, SkippedTarget
 from mldiagnostics_api.captures.policy import Policy
-from mldiagnostics_api.captures.request import CaptureRefusal, CaptureRequest
+from mldiagnostics_api.captures.refusal import CaptureRefusal
+from mldiagnostics_api.captures.request import CaptureRequest
 from mldiagnostics_api.captures.run_target import replaced
 from mldiagnostics_api.captures.schedule import schedule
 from mldiagnostics_api.captures.targets import TargetCandidate, TooManyTargets, candidates

@@ -95,9 +95,10 @@ class Policy:
 
     def storage_refusal(self, location: Location, namespace: str) -> str:
         """Return why the namespace may not use the location; empty if it may."""
-        if self.may_store(location, namespace):
+        prefixes = self.prefixes(namespace)
+        if any(map(location.within, prefixes)):
             return ""
-        allowed = enumerated([str(prefix) for prefix in self.prefixes(namespace)]) or "nothing"
+        allowed = enumerated([str(prefix) for prefix in prefixes]) or "nothing"
         every_bucket = ", or to set policy.strictTenancy=false, which allows every bucket"
         return (
             f"storageLocation '{location}': not allowed for namespace '{namespace}', which may use {allowed}; "

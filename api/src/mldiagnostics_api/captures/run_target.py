@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from mldiagnostics_api.captures.refusal import RefusalError
 from mldiagnostics_api.formats import enumerated
 from mldiagnostics_api.names import MLRunPhase, RefusalReason
 from mldiagnostics_api.v1alpha1.mlrun import MLRunObject
@@ -20,6 +21,12 @@ class RunTarget:
     pods: Mapping[str, str] = field(default_factory=dict)
     """Uid and name of the pods whose processes report the run."""
 
+    @property
+    def step_time_s(self) -> float | None:
+        """Recent time of a step; None if it is not known."""
+        status = self.run.status
+        return status.progress.step_time_seconds if status and status.progress else None
+
 
 @dataclass(frozen=True, slots=True)
 class RunPods:
@@ -32,15 +39,6 @@ class RunPods:
     """Uids of the workload, or of the pods; an object with another uid is not the run's."""
 
 
-class NoRunPods(Exception):
-    """The run has no pods that can be captured."""
-
-    def __init__(self, reason: RefusalReason, message: str, *, transient: bool = False) -> None:
-        super().__init__(message)
-        self.reason = reason
-        self.transient = transient
-
-
 def run_pods(name: str, namespace: str, target: RunTarget | None) -> RunPods:
     """Return the pods of the run that a capture names.
 
@@ -50,23 +48,23 @@ def run_pods(name: str, namespace: str, target: RunTarget | None) -> RunPods:
         target: The run; None if there is no such MLRun.
 
     Raises:
-        NoRunPods: There is no such run, it has ended, or it has no pods in the cluster.
+        RefusalError: There is no such run, it has ended, or it has no pods in the cluster.
     """
     field_name = f"target.runRef '{name}'"
     if target is None:
-        raise NoRunPods(
+        raise RefusalError(
             RefusalReason.RUN_NOT_FOUND,
             f"{field_name}: no such MLRun in namespace '{namespace}'; list them with `kubectl get mlruns`",
             transient=True,
         )
     status, reference = target.run.status, target.run.spec.workload_ref
     if status is not None and status.phase in _ENDED:
-        raise NoRunPods(
+        raise RefusalError(
             RefusalReason.RUN_ENDED, f"{field_name}: the run has ended ({status.phase}); capture one that is Active"
         )
     if reference is None:
         if not target.pods:
-            raise NoRunPods(
+            raise RefusalError(
                 RefusalReason.RUN_WITHOUT_PODS,
                 f"{field_name}: the run has no workload, and no pod of namespace '{namespace}' reports it; "
                 "use podName, or start the profile in the program",
@@ -76,7 +74,7 @@ def run_pods(name: str, namespace: str, target: RunTarget | None) -> RunPods:
     uids = frozenset({reference.uid}) if reference.uid else frozenset[str]()
     kind = workload_of(reference.kind, reference.api_version)
     if kind is None or kind.groups:
-        raise NoRunPods(
+        raise RefusalError(
             RefusalReason.KIND_NOT_SUPPORTED,
             f"{field_name}: its workload is a {reference.kind}, whose pods are not known; use podName or selector",
         )

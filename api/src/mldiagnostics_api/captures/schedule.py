@@ -6,7 +6,7 @@ from typing import Final
 
 from mldiagnostics.capture.model import Recording
 
-from mldiagnostics_api.captures.request import CaptureRefusal
+from mldiagnostics_api.captures.refusal import CaptureRefusal
 from mldiagnostics_api.names import RefusalReason
 from mldiagnostics_api.v1alpha1 import TriggerCapture
 

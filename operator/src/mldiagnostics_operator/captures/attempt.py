@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.capture.failures import StoreFailure
 from mldiagnostics.errors import StoreError, StoreUnreachable
-from mldiagnostics_api.captures.request import CaptureRefusal
+from mldiagnostics_api.captures.refusal import CaptureRefusal
 from mldiagnostics_api.names import CompleteReason, Phase, RefusalReason
 from mldiagnostics_api.runs.sessions import capture_sessions
 from mldiagnostics_kube.process.clock import loop_time

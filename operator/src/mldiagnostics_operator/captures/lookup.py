@@ -23,7 +23,8 @@ from mldiagnostics_operator.owners import FEW, Owners, read_each
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
-    from mldiagnostics_api.captures.request import CaptureRefusal, CaptureRequest
+    from mldiagnostics_api.captures.refusal import CaptureRefusal
+    from mldiagnostics_api.captures.request import CaptureRequest
     from mldiagnostics_api.v1alpha1 import MLRunObject
     from mldiagnostics_api.workloads.kinds import Object
     from mldiagnostics_kube.client.api_client import ApiClient

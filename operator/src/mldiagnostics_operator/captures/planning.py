@@ -10,7 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from mldiagnostics_api.captures.planner import PodInventory, make_plan
-from mldiagnostics_api.captures.request import CaptureRefusal, CaptureRequest, check
+from mldiagnostics_api.captures.refusal import CaptureRefusal
+from mldiagnostics_api.captures.request import CaptureRequest, check
 from mldiagnostics_api.captures.run_target import RunTarget
 from mldiagnostics_api.names import ProgressReason, RefusalReason
 from mldiagnostics_api.reports.reported_profilers import profilers_by_pod

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics_api.captures.request import CaptureRefusal
+from mldiagnostics_api.captures.refusal import CaptureRefusal
 from mldiagnostics_api.v1alpha1 import ObjectMeta
 from mldiagnostics_kube.process.clock import utc_now
 from mldiagnostics_operator.captures.queue.crash_guard import MAX_CRASHES, CrashGuard

@@ -7,7 +7,7 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from mldiagnostics_api.captures.request import CaptureRefusal
+from mldiagnostics_api.captures.refusal import CaptureRefusal
 from mldiagnostics_api.names import RefusalReason
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.client.apiserver import ClusterError, Conflict, NotFound, RequestRejected, Unavailable, path_to
