@@ -94,6 +94,7 @@ def fold(previous: MLRunStatus, facts: RunFacts, now: datetime) -> MLRunStatus:
         facts: Workload and reports.
         now: Current time in UTC.
     """
+    was_started = is_true(previous.conditions, RunConditionType.STARTED)
     if facts.workload and previous.phase in FINISHED_RUN_PHASES:
         return previous.model_copy(
             update={
@@ -104,12 +105,9 @@ def fold(previous: MLRunStatus, facts: RunFacts, now: datetime) -> MLRunStatus:
             }
         )
     now = now.replace(microsecond=0)
-    state = _state(previous, facts, now)
-    started = (
-        is_true(previous.conditions, RunConditionType.STARTED)
-        or state.phase is MLRunPhase.ACTIVE
-        or _has_started(facts)
-    )
+    has_started = was_started or _has_started(facts)
+    state = _state(previous, facts, now, has_started=has_started)
+    started = has_started or state.phase is MLRunPhase.ACTIVE
     counts = replace(facts.counts, controller=max(controller_attempt(previous), facts.counts.controller))
     attempts = next_attempts(previous, state, counts, started=started, now=now)
     status = previous.model_copy(
@@ -173,8 +171,8 @@ def is_worth_writing(before: MLRunStatus, after: MLRunStatus) -> bool:
     return due or before != after.model_copy(update={"last_heartbeat_time": old})
 
 
-def _state(previous: MLRunStatus, facts: RunFacts, now: datetime) -> PhaseState:
-    state = _newest_state(previous, facts, now)
+def _state(previous: MLRunStatus, facts: RunFacts, now: datetime, *, has_started: bool) -> PhaseState:
+    state = _newest_state(previous, facts, now, has_started=has_started)
     if state.phase not in FINISHED_RUN_PHASES:
         return replace(state, ended=None)
     # Clocks differ: a run does not end before it starts.
@@ -182,7 +180,7 @@ def _state(previous: MLRunStatus, facts: RunFacts, now: datetime) -> PhaseState:
     return replace(state, ended=max(ended, previous.start_time or ended))
 
 
-def _newest_state(previous: MLRunStatus, facts: RunFacts, now: datetime) -> PhaseState:
+def _newest_state(previous: MLRunStatus, facts: RunFacts, now: datetime, *, has_started: bool) -> PhaseState:
     if not facts.workload:
         return _reported_state(previous, facts.reported, now)
     if facts.gone:
@@ -191,11 +189,10 @@ def _newest_state(previous: MLRunStatus, facts: RunFacts, now: datetime) -> Phas
     if known is None:
         phase = previous.phase or MLRunPhase.PENDING
         return PhaseState(phase, previous.reason or "Created", previous.message or "the workload was not observed yet")
-    ran = is_true(previous.conditions, RunConditionType.STARTED) or _has_started(facts)
-    if facts.crashing is not None and ran and known.phase not in FINISHED_RUN_PHASES and not known.suspended:
+    if facts.crashing is not None and has_started and known.phase not in FINISHED_RUN_PHASES and not known.suspended:
         crashing = facts.crashing
         return PhaseState(MLRunPhase.ACTIVE, CRASH_LOOP, f"{crashing.message}; {crashing.waiting}")
-    if known.phase is MLRunPhase.PENDING and not known.suspended and ran:
+    if known.phase is MLRunPhase.PENDING and not known.suspended and has_started:
         return PhaseState(MLRunPhase.ACTIVE, "Running" if known.reason == "Starting" else known.reason, known.message)
     return PhaseState(known.phase, known.reason, known.message, known.ended)
 

@@ -48,7 +48,7 @@ class TextLogParser:
         """Yield the entries that a line completes; None is a line that was too long."""
         self._number += 1
         if line is None:
-            yield CorruptPart(self._place(), "is too long")
+            yield CorruptPart(self._line(), "is too long")
             return
         process = thread = ""
         if line.startswith("[") and (match := _PREFIX.match(line)):
@@ -81,7 +81,7 @@ class TextLogParser:
             elif (process, thread) in self._open:
                 yield from self._continue(text, process, thread)
             else:
-                yield CorruptPart(self._place(), reason)
+                yield CorruptPart(self._line(), reason)
             return
         if isinstance(entry, LogEntry):
             entry = entry._replace(process=process or entry.process, thread=thread or entry.thread)
@@ -102,11 +102,11 @@ class TextLogParser:
         entry = self._open.get((process, thread))
         if entry is None:
             if line.strip():
-                yield CorruptPart(self._place(), "has no time")
+                yield CorruptPart(self._line(), "has no time")
         elif len(entry.message) + len(line) < MAX_CONTINUATION:
             self._open[process, thread] = entry._replace(message=f"{entry.message}\n{line}")
 
-    def _place(self) -> str:
+    def _line(self) -> str:
         return f"line {self._number}"
 
 

@@ -29,9 +29,9 @@ __all__ = [
     "DEFAULT",
     "VARIABLE",
     "CloudLog",
-    "LogPlace",
+    "LogLocation",
     "cloud_log",
-    "log_places",
+    "log_locations",
     "log_url",
 ]
 
@@ -46,16 +46,16 @@ DEFAULT = "the default"
 """Source of the place of a log where neither program nor environment names one."""
 
 
-class LogPlace(NamedTuple):
+class LogLocation(NamedTuple):
     """The path or URL of a log, and its source in words, such as `MLDIAG_STORAGE`."""
 
     url: str
     known_by: str
 
 
-def log_places(
+def log_locations(
     *, log: str | None, logger_name: str, job_name: str, env: Mapping[str, str], run_storage: str | None = None
-) -> list[LogPlace]:
+) -> list[LogLocation]:
     """Return where a job's log may be; its recorder writes to the first place.
 
     Args:
@@ -75,9 +75,9 @@ def log_places(
                 f"{known_by.removesuffix('=')}: {root!r} lacks a slash; use a string such as gs://bucket/log or file:///log"
             )
         if root and root.startswith(CLOUD_LOGGING):
-            return [LogPlace(_in_cloud_logging(root, logger_name, job_name), known_by)]
+            return [LogLocation(_in_cloud_logging(root, logger_name, job_name), known_by)]
     if log:
-        return [LogPlace(log, "log=")]
+        return [LogLocation(log, "log=")]
     storages = (
         (run_storage, "the storage of this process's run"),
         (env.get("MLDIAG_STORAGE"), "MLDIAG_STORAGE"),
@@ -85,14 +85,14 @@ def log_places(
     )
     known = [(env.get(VARIABLE), VARIABLE), *((root and f"{_joined(root)}goodput", by) for root, by in storages)]
     names = "/".join((sanitize(logger_name), sanitize(job_name)))
-    return [LogPlace(_joined(root) + names, known_by) for root, known_by in known if root]
+    return [LogLocation(_joined(root) + names, known_by) for root, known_by in known if root]
 
 
 def log_url(
     *, log: str | None, logger_name: str, job_name: str, env: Mapping[str, str], run_storage: str | None = None
 ) -> str:
-    """Return the first of `log_places`, to which a job's log is written."""
-    places = log_places(log=log, logger_name=logger_name, job_name=job_name, env=env, run_storage=run_storage)
+    """Return the first of `log_locations`, to which a job's log is written."""
+    places = log_locations(log=log, logger_name=logger_name, job_name=job_name, env=env, run_storage=run_storage)
     return places[0].url
 
 

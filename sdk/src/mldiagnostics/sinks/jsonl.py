@@ -72,9 +72,9 @@ class LocalJsonlSink:
 
 def _check(place: str) -> None:
     if local_path(place) is None:
-        from mldiagnostics.spool.queue import check_place  # noqa: PLC0415 - imports stores only where one is used
+        from mldiagnostics.spool.queue import check_location  # noqa: PLC0415 - imports stores only where one is used
 
-        check_place(place)
+        check_location(place)
 
 
 def _sink(place: str, folder: str, origin: Origin) -> Sink:

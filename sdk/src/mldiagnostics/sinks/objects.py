@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mldiagnostics.pipeline.sink import BatchPolicy
 from mldiagnostics.sinks.segments import Segments
 from mldiagnostics.spool.decisions import MAX_PROCESS_BYTES
-from mldiagnostics.spool.queue import SpoolQueue, check_place
+from mldiagnostics.spool.queue import SpoolQueue, check_location
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +55,7 @@ class ObjectJsonlSink:
 
     def open(self) -> None:
         """Prepare the local files. Raises as `maker` does, for the run's own storage."""
-        check_place(self._root)
+        check_location(self._root)
         self._ensure_segments()
 
     def write(self, batch: Sequence[Record]) -> None:

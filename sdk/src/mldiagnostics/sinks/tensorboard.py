@@ -50,9 +50,9 @@ def maker(url: str, *, folder: str | None = None) -> SinkMaker:
     require("tensorboard", extra="tensorboard", needed_for=url)
     local = local_path(root)
     if local is None:
-        from mldiagnostics.spool.queue import check_place  # noqa: PLC0415 - imports stores only where one is used
+        from mldiagnostics.spool.queue import check_location  # noqa: PLC0415 - imports stores only where one is used
 
-        check_place(root)
+        check_location(root)
 
     def make(origin: Origin) -> Sink:
         inner = _folder(origin) if folder is None else folder

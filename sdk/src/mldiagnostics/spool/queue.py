@@ -138,7 +138,7 @@ class SpoolQueue:
         return self._spool
 
 
-def check_place(place: str) -> None:
+def check_location(place: str) -> None:
     """Raise `ConfigurationError` if `open_store` would.
 
     Does not import the client of a bucket. A missing extra is not an error here: records wait in

@@ -88,7 +88,7 @@ def _hosts(processes: Iterable[ProcessMemory]) -> tuple[ReportedHost, ...]:
     for process in processes:  # in order of attempts and arrival
         host = process.host
         if host.rank is None:
-            kept = [each for each in kept if not _is_same_place(each, host)]
+            kept = [each for each in kept if not _is_same_container(each, host)]
             kept.append(host)
             continue
         others = newest.get(host.rank, [])
@@ -99,7 +99,7 @@ def _hosts(processes: Iterable[ProcessMemory]) -> tuple[ReportedHost, ...]:
     return tuple(kept)
 
 
-def _is_same_place(older: ReportedHost, newer: ReportedHost) -> bool:
+def _is_same_container(older: ReportedHost, newer: ReportedHost) -> bool:
     """Return whether two processes without a rank ran in one container."""
     return (older.pod_uid, older.name) == (newer.pod_uid, newer.name) and _is_silent(older, newer)
 

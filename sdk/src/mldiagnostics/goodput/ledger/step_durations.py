@@ -36,7 +36,7 @@ class StepDurations:
             return
         length = offsets[attempt]
         if attempt < len(timelines):
-            length += max(0, min(place, _end_place(timelines[attempt])) - timelines[attempt].first)
+            length += max(0, min(place, _end_index(timelines[attempt])) - timelines[attempt].first)
         length = min(length, len(self._times), *offsets[attempt + 1 : attempt + 2])
         del offsets[attempt + 1 :]
         removed = self._times[length:]
@@ -82,7 +82,7 @@ class StepDurations:
             if attempt == len(offsets):
                 offsets.append(len(times))
             timeline = timelines[attempt]
-            stop = _end_place(timeline)
+            stop = _end_index(timeline)
             for first in range(timeline.first + len(times) - offsets[attempt], stop, _PIECE):
                 added = self.progress.net_times(first, min(first + _PIECE, stop))
                 times.extend(added)
@@ -94,8 +94,8 @@ class StepDurations:
             self._sorted = None
 
 
-def _end_place(timeline: AttemptTimeline) -> int:
-    """Return the place after the last step that has a duration."""
+def _end_index(timeline: AttemptTimeline) -> int:
+    """Return the index after the last step that has a duration."""
     return min(timeline.kept, timeline.last)
 
 

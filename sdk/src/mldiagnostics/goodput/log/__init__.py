@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Protocol
 
-from mldiagnostics.goodput.location import CLOUD_LOGGING, log_places
+from mldiagnostics.goodput.location import CLOUD_LOGGING, log_locations
 from mldiagnostics.goodput.written_logs import written_log
 from mldiagnostics.lifecycle.current_run import current as current_run
 from mldiagnostics.locations import is_bucket
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from mldiagnostics.goodput.events.listener import EventListener
-    from mldiagnostics.goodput.location import LogPlace
+    from mldiagnostics.goodput.location import LogLocation
     from mldiagnostics.goodput.log.lines import LoggedPayload
 
-__all__ = ["Log", "absolute", "find_log", "known_places", "open_log", "place_log"]
+__all__ = ["Log", "absolute", "find_log", "known_locations", "log_location", "open_log"]
 
 
 class Log(Protocol):
@@ -60,18 +60,18 @@ def find_log(job_name: str, logger_name: str, log: str | os.PathLike[str] | None
     It is `log`, else the log that a recorder of this process writes, also if a run has started or ended since, else the
     place by the rule of `goodput.location`.
     """
-    return (None if log else written_log(job_name, logger_name)) or place_log(job_name, logger_name, log)
+    return (None if log else written_log(job_name, logger_name)) or log_location(job_name, logger_name, log)
 
 
-def place_log(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> str:
+def log_location(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> str:
     """Return the absolute path or URL to which a job's log is written."""
-    return absolute(known_places(job_name, logger_name, log)[0].url)
+    return absolute(known_locations(job_name, logger_name, log)[0].url)
 
 
-def known_places(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> list[LogPlace]:
-    """Return the places that the rule gives for a job's log, the writer's first."""
+def known_locations(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> list[LogLocation]:
+    """Return the locations that the rule gives for a job's log, the writer's first."""
     run = current_run()
-    return log_places(
+    return log_locations(
         log=None if log is None else os.fspath(log),
         logger_name=logger_name,
         job_name=job_name,

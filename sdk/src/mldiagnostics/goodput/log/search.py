@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import LogMissing
-from mldiagnostics.goodput.location import LogPlace
-from mldiagnostics.goodput.log import absolute, known_places, open_log
+from mldiagnostics.goodput.location import LogLocation
+from mldiagnostics.goodput.log import absolute, known_locations, open_log
 from mldiagnostics.goodput.log.pointers import pointed
 from mldiagnostics.goodput.written_logs import written_log
 from mldiagnostics.layout import RECORDS_DIR
@@ -24,19 +24,19 @@ _WRITTEN = "the recorder of this process"
 _BY_POINTER = "the last recorder of these names on this machine"
 
 
-def places(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> list[LogPlace]:
+def places(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> list[LogLocation]:
     """Return the places of a job's log, the most likely first.
 
     `log`, or the log that a recorder of this process writes, is the only place.
     """
     written = None if log else written_log(job_name, logger_name)
     if written is not None:
-        return [LogPlace(written, _WRITTEN)]
-    known = [LogPlace(absolute(place.url), place.known_by) for place in known_places(job_name, logger_name, log)]
+        return [LogLocation(written, _WRITTEN)]
+    known = [LogLocation(absolute(place.url), place.known_by) for place in known_locations(job_name, logger_name, log)]
     left = None if log else pointed(job_name, logger_name)
     if left is not None:
-        known.append(LogPlace(left, _BY_POINTER))
-    unique: dict[str, LogPlace] = {}
+        known.append(LogLocation(left, _BY_POINTER))
+    unique: dict[str, LogLocation] = {}
     for place in known:
         unique.setdefault(place.url, place)
     return list(unique.values())
@@ -62,7 +62,7 @@ def search_log(job_name: str, logger_name: str, log: str | os.PathLike[str] | No
     )
 
 
-def _others(known: list[LogPlace]) -> Iterator[str]:
+def _others(known: list[LogLocation]) -> Iterator[str]:
     """Yield the logs with other names below the local roots of these places."""
     for place in known:
         if "://" not in place.url and place.known_by != _BY_POINTER:

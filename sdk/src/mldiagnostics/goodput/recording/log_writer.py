@@ -236,12 +236,12 @@ class LogWriter:
             self._failure = f"goodput of job {shown(self._names[0])}: nothing is recorded: {error}"
 
     def _open_place(self, buffer: Buffer, situation: Situation) -> None:
-        from mldiagnostics.goodput.location import DEFAULT, log_places  # noqa: PLC0415 - with the first event
+        from mldiagnostics.goodput.location import DEFAULT, log_locations  # noqa: PLC0415 - with the first event
         from mldiagnostics.goodput.log import absolute, writing  # noqa: PLC0415 - the same
 
         job_name, logger_name, log = self._names
         run, env, directory = situation
-        place, *_ = log_places(
+        place, *_ = log_locations(
             log=None if log is None else os.fspath(log),
             logger_name=logger_name,
             job_name=job_name,
