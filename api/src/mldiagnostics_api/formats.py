@@ -38,3 +38,14 @@ def enumerated(names: Collection[str], limit: int = 5) -> str:
     """List names for a message; those above the limit are only counted."""
     listed = ", ".join(islice(names, limit))
     return listed if len(names) <= limit else f"{listed} and {len(names) - limit} more"
+
+
+def moment(unix_s: float | None, *, exact: bool = False) -> datetime | None:
+    """Return a time of a report in whole seconds, or None if there is no such time.
+
+    An exact one has microseconds.
+    """
+    try:
+        return None if unix_s is None else datetime.fromtimestamp(unix_s if exact else int(unix_s), UTC)
+    except (ValueError, OverflowError, OSError):
+        return None

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from mldiagnostics_api.lifecycle import Lifecycle, lifecycle
 from mldiagnostics_api.names import MLRunPhase
-from mldiagnostics_api.runs.status import RunFacts, fold
+from mldiagnostics_api.runs.facts import RunFacts
+from mldiagnostics_api.runs.status import fold
 from mldiagnostics_api.v1alpha1 import MLRunStatus
 from mldiagnostics_api.workloads.kinds import workload_of
 from support.cluster.recorded_runs import recorded

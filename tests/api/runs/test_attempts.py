@@ -17,7 +17,8 @@ from mldiagnostics_api.reports.reported_goodput import ReportedGoodput
 from mldiagnostics_api.reports.reported_run import ReportedRun
 from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.runs.events import events_between
-from mldiagnostics_api.runs.status import RunFacts, fold
+from mldiagnostics_api.runs.facts import RunFacts
+from mldiagnostics_api.runs.status import fold
 from mldiagnostics_api.v1alpha1 import MLRunStatus
 
 NOW = datetime(2026, 11, 21, 3, 4, 5, tzinfo=UTC)

@@ -7,16 +7,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from mldiagnostics_api.formats import moment
 from mldiagnostics_api.reports.reported_goodput import ReportedGoodput
 from mldiagnostics_api.reports.reported_run import ReportedHost, ReportedRun, ReportedSession
 from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.reports.shown_configs import CONFIG_BYTES, ShownConfigs, shown_configs
+from mldiagnostics_api.runs.conditions import profilable_verdict, reporting_verdict
 from mldiagnostics_api.runs.reported_parts import (
-    moment,
-    profilable_verdict,
     reported_hosts,
     reported_parts,
-    reporting_verdict,
     step_time_text,
 )
 from mldiagnostics_api.v1alpha1 import MLRunStatus, RunSession

@@ -17,7 +17,8 @@ from mldiagnostics_api.reports.reported_run import ReportedHost, ReportedRun
 from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.runs.events import events_between
-from mldiagnostics_api.runs.status import RunFacts, fold, is_urgent, is_worth_writing
+from mldiagnostics_api.runs.facts import RunFacts
+from mldiagnostics_api.runs.status import fold, is_urgent, is_worth_writing
 from mldiagnostics_api.v1alpha1 import MLRunStatus
 
 SCHEMA = definition_of(RUNS)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from mldiagnostics_api.disruptions import DisruptionCause, Evidence, decide
@@ -19,10 +19,10 @@ from mldiagnostics_api.names import FINISHED_RUN_PHASES, MLRunPhase, RunConditio
 from mldiagnostics_api.reports.reported_run import ReportedRun
 from mldiagnostics_api.runs.attempts import HELD_BACK
 from mldiagnostics_api.runs.events import QUOTA_EXCEEDED
-from mldiagnostics_api.runs.reported_parts import moment
-from mldiagnostics_api.runs.status import DELETED
+from mldiagnostics_api.runs.phase import DELETED
 from mldiagnostics_api.v1alpha1 import MLRunStatus, RunAttempt, RunGoodput, RunStartUp
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 REFUSAL_LASTS: Final = timedelta(minutes=20)
 """A controller tries again to create its pods after at most 1000 s, and records the refusal again."""
 
@@ -76,12 +76,12 @@ def observed(status: MLRunStatus, seen: RunObservation, reported: ReportedRun | 
     ]
     if attempts and attempts[-1].end_time is None and not status.independent:
         attempts[-1] = _started(attempts[-1], seen, reported, ends[-2])
+    refused = _current_refusal(status, attempts, seen, now)
+    refusal = {} if refused is None else _refusal_changes(status, refused, seen)
     changes: dict[str, object] = {"attempts": attempts or None, "goodput": _with_start_ups(status, attempts)}
     if status.phase is MLRunPhase.PENDING and status.reason == "Starting" and seen.pods:
         changes["message"] = waiting_message(seen.pods, expected=seen.expected) or status.message
-    if (refused := _current_refusal(status, attempts, seen, now)) is not None:
-        changes |= _refusal_changes(status, refused, seen)
-    return status.model_copy(update=changes)
+    return status.model_copy(update=changes | refusal)
 
 
 def cause_messages(before: MLRunStatus, after: MLRunStatus) -> Iterable[str]:
@@ -224,10 +224,9 @@ def _first_step(
     hosts = [host for host in reported.hosts if not uids or host.pod_uid in uids] if reported else []
     if uids and timeline.started is None:
         return None
-    steps = [host.changed - host.clock_ahead for host in hosts if host.changed is not None and host.step is not None]
-    earliest = max(filter(None, (previous_end, timeline.scheduled, timeline.started)), default=None)
-    earliest_s = earliest.timestamp() if earliest else 0.0
-    return moment(min((step for step in steps if step >= earliest_s), default=None))
+    earliest = max(filter(None, (previous_end, timeline.scheduled, timeline.started)), default=_EPOCH)
+    steps = (host.changed_time for host in hosts)
+    return min((step for step in steps if step is not None and step >= earliest), default=None)
 
 
 def _with_start_ups(status: MLRunStatus, attempts: Sequence[RunAttempt]) -> RunGoodput | None:

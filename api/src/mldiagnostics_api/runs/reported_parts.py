@@ -3,15 +3,16 @@
 import math
 from collections.abc import Container, Iterable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from mldiagnostics.lifecycle.description import MAX_NOTES, MAX_TAG
 from mldiagnostics.text.redaction import redact
 
 from mldiagnostics_api.reports.reported_goodput import ReportedGoodput
-from mldiagnostics_api.reports.reported_run import SILENT_S, ReportedHost, ReportedRun, ReportedSession
+from mldiagnostics_api.reports.reported_run import ReportedHost, ReportedRun, ReportedSession
 from mldiagnostics_api.reports.shown_configs import ShownConfigs
+from mldiagnostics_api.runs.facts import RunFacts
 from mldiagnostics_api.v1alpha1 import (
     HostException,
     MLRunStatus,
@@ -23,32 +24,10 @@ from mldiagnostics_api.v1alpha1 import (
 )
 from mldiagnostics_api.v1alpha1.mlrun_status import MAX_ALIASES, MAX_EXCEPTIONS, MAX_METRICS, MAX_SESSIONS
 
-UNKNOWN_FOR_CLIENT: Final = "UnknownForClient"
-"""Reason of conditions about hosts of a run whose only client, Google's SDK, reports none."""
-
 _NO_TIME: Final = datetime.min.replace(tzinfo=UTC)
 _KEY: Final = 200
 _TEXT: Final = 1024
 _OF_PROGRAM: Final = "Program"
-
-Verdict = tuple[bool | None, str, str]
-"""Whether a condition holds, its reason and its message."""
-
-
-def moment(unix_s: float | None, *, exact: bool = False) -> datetime | None:
-    """Return a time of a report in whole seconds, or None if there is no such time.
-
-    An exact one has microseconds.
-    """
-    try:
-        return None if unix_s is None else datetime.fromtimestamp(unix_s if exact else int(unix_s), UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
-def is_silent(last: datetime, now: datetime, silent_s: int = SILENT_S) -> bool:
-    """Return whether the newest report is so old that its process counts as lost."""
-    return now - last > timedelta(seconds=silent_s)
 
 
 def reported_parts(previous: MLRunStatus, reported: ReportedRun) -> dict[str, Any]:
@@ -56,18 +35,29 @@ def reported_parts(previous: MLRunStatus, reported: ReportedRun) -> dict[str, An
     metrics = ((name[:_KEY], value) for name, value in reported.metrics.items() if value is not None)
     goodput = reported.goodput
     return {
-        "aliases": list(reported.aliases[:MAX_ALIASES]) or None,
-        "reported_name": reported.name or previous.reported_name,
-        "reported_tags": [redact(tag)[:MAX_TAG] for tag in reported.tags] or previous.reported_tags,
-        "reported_notes": redact(reported.notes)[:MAX_NOTES] or previous.reported_notes,
-        "reported_storage": redact(reported.storage)[:_TEXT] or previous.reported_storage,
         "progress": _progress(reported),
         "metrics": dict(sorted((name, value) for name, value in metrics if math.isfinite(value))[:MAX_METRICS]) or None,
         "goodput": _goodput(goodput, previous.goodput) if goodput else previous.goodput,
         "configs": _configs(reported.configs) if reported.configs != ShownConfigs() else previous.configs,
         "profile_sessions": _sessions(previous.profile_sessions or (), reported.sessions),
-        "last_heartbeat_time": moment(reported.last_received),
+        "last_heartbeat_time": reported.last_received_time,
+        "aliases": list(reported.aliases[:MAX_ALIASES]) or None,
+        "reported_name": reported.name or previous.reported_name,
+        "reported_tags": [redact(tag)[:MAX_TAG] for tag in reported.tags] or previous.reported_tags,
+        "reported_notes": redact(reported.notes)[:MAX_NOTES] or previous.reported_notes,
+        "reported_storage": redact(reported.storage)[:_TEXT] or previous.reported_storage,
     }
+
+
+def late_parts(previous: MLRunStatus, reported: ReportedRun | None) -> dict[str, object]:
+    """Return the parts of a run that has ended which its last reports complete.
+
+    A leader that has no newer report than the status changes nothing.
+    """
+    last = reported.last_received_time if reported else None
+    if reported is None or last is None or last < (previous.last_heartbeat_time or last):
+        return {}
+    return {name: part for name, part in reported_parts(previous, reported).items() if part is not None}
 
 
 def without_pods(reported: ReportedRun, gone: Container[str]) -> ReportedRun:
@@ -80,7 +70,7 @@ def reported_hosts(reported: ReportedRun | None, now: datetime) -> RunHosts:
     """Return the number of hosts that report, and the hosts that need attention."""
     if reported is None or (not reported.hosts and reported.aliases):
         return RunHosts()
-    lost = [host for host in reported.hosts if _is_lost(host, now)]
+    lost = [host for host in reported.hosts if now > host.lost_time]
     failed = [host for host in reported.hosts if host.phase == "Failed"]
     exceptions = [_exception(host, host.reason or "Failed", host.message) for host in failed]
     exceptions += [_exception(host, "Lost", "the process stopped reporting") for host in lost]
@@ -89,36 +79,20 @@ def reported_hosts(reported: ReportedRun | None, now: datetime) -> RunHosts:
     )
 
 
-def reporting_verdict(reported: ReportedRun | None, now: datetime, *, ended: bool) -> Verdict:
-    """Return the condition Reporting."""
-    if ended:
-        return False, "RunEnded", "the run has ended"
-    if reported is None:
-        return False, "NotReported", "no process has reported to the control plane"
-    if not reported.hosts and reported.aliases:
-        return None, UNKNOWN_FOR_CLIENT, "this client reports the run, but not its hosts"
-    counted = sum(not _is_lost(host, now) for host in reported.hosts)
-    if not counted:
-        return False, "Lost", "all processes stopped reporting"
-    message = f"{counted} of {len(reported.hosts)} known processes report"
-    if reported.left_out:
-        parts = ", ".join(reported.left_out)
-        return True, "PartlyKept", f"{message}; not kept, as the namespace has used its share of the memory: {parts}"
-    return True, "Reporting", message
-
-
-def profilable_verdict(reported: ReportedRun | None, now: datetime, *, ended: bool) -> Verdict:
-    """Return the condition Profilable."""
-    if ended:
-        return False, "RunEnded", "the run has ended"
-    if reported is None:
-        return None, "NotReported", "only a capture shows whether its hosts have profiler servers"
-    if not reported.hosts and reported.aliases:
-        return None, UNKNOWN_FOR_CLIENT, "this client does not report profiler servers; a capture shows them"
-    alive = [host for host in reported.hosts if not _is_lost(host, now)]
-    counted = sum(bool(host.ports) for host in alive)
-    message = f"{counted} of {len(alive)} reporting processes have a profiler server"
-    return counted > 0, "ProfilerServers" if counted else "NoProfilerServer", message
+def run_hosts(previous: MLRunStatus, facts: RunFacts, now: datetime, *, ended: bool) -> RunHosts | None:
+    """Return the hosts of a run; of an ended run those of its last moments."""
+    before = previous.hosts or RunHosts()
+    counted = before if ended and previous.hosts else reported_hosts(facts.reported, now)
+    expected = facts.lifecycle.hosts if facts.lifecycle else None
+    if expected is None:
+        expected = (facts.reported.world_size if facts.reported else None) or before.expected
+    if expected is None and counted.reporting is None:
+        return None
+    total = "?" if expected is None else str(expected)
+    is_unknown = counted.reporting is None and facts.reported is not None
+    restarts = before.restarts if ended or facts.restarts is None else facts.restarts
+    summary = f"{'?' if is_unknown else counted.reporting or 0}/{total}"
+    return counted.model_copy(update={"expected": expected, "summary": summary, "restarts": restarts or None})
 
 
 def step_time_text(seconds: float) -> str:
@@ -126,10 +100,6 @@ def step_time_text(seconds: float) -> str:
     if seconds < 1:
         return f"{seconds * 1000:.3g} ms"
     return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:.0f} s"
-
-
-def _is_lost(host: ReportedHost, now: datetime) -> bool:
-    return host.phase == "Active" and is_silent(datetime.fromtimestamp(host.received, UTC), now, host.silent_s)
 
 
 def _exception(host: ReportedHost, reason: str, message: str) -> HostException:
@@ -140,7 +110,7 @@ def _exception(host: ReportedHost, reason: str, message: str) -> HostException:
         node=host.node[:253] or None,
         reason=reason[:128],
         message=redact(message)[:1024] or None,
-        last_report_time=moment(host.received),
+        last_report_time=host.received_time,
     )
 
 
@@ -153,7 +123,7 @@ def _progress(reported: ReportedRun) -> RunProgress | None:
         step=reported.step,
         step_time_seconds=float(f"{seconds:.4g}") if known and seconds is not None else None,
         step_time=step_time_text(seconds)[:32] if known and seconds is not None else None,
-        last_step_time=moment(reported.progress_changed),
+        last_step_time=reported.progress_changed_time,
     )
 
 
@@ -167,7 +137,7 @@ def _goodput(account: ReportedGoodput, previous: RunGoodput | None) -> RunGoodpu
         productive_seconds=round(max(account.productive, 0.0), 3),
         unproductive_seconds={name[:_KEY]: round(max(seconds, 0.0), 3) for name, seconds in causes} or None,
         disruptions=account.disruptions,
-        as_of_time=moment(account.as_of, exact=True),
+        as_of_time=account.as_of_time,
         start_up_seconds=previous.start_up_seconds if previous else None,
         ettr=None if account.ettr is None else round(min(max(account.ettr, 0.0), 1.0), 4),
         mttr_seconds=_rounded(account.mttr_seconds),
@@ -192,8 +162,8 @@ def _sessions(known: Iterable[RunSession], reported: Iterable[ReportedSession]) 
             state=each.state[:64] or None,
             source=_OF_PROGRAM,
             directory=redact(each.directory)[:1024] or None,
-            start_time=moment(each.start),
-            stop_time=moment(each.stop),
+            start_time=each.start_time,
+            stop_time=each.stop_time,
         )
         before = sessions.get(session.id)
         if before is None or before.source == _OF_PROGRAM:

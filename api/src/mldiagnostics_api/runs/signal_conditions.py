@@ -7,7 +7,6 @@ from typing import Final, Literal
 
 from mldiagnostics_api.names import FINISHED_RUN_PHASES
 from mldiagnostics_api.reports.reported_run import SILENT_S, ReportedRun
-from mldiagnostics_api.runs.findings import slow_verdict
 from mldiagnostics_api.runs.signals import (
     HostSample,
     Reading,
@@ -15,6 +14,7 @@ from mldiagnostics_api.runs.signals import (
     Signal,
     SignalState,
     SignalThresholds,
+    SlowVerdict,
     readings,
 )
 from mldiagnostics_api.v1alpha1 import MLRunStatus, RunSignals, StatusCondition
@@ -47,7 +47,13 @@ def restored_states(status: MLRunStatus) -> SignalStates:
 
 
 def signalled(
-    status: MLRunStatus, states: SignalStates, reported: ReportedRun | None, limits: SignalThresholds, now: datetime
+    status: MLRunStatus,
+    states: SignalStates,
+    reported: ReportedRun | None,
+    limits: SignalThresholds,
+    now: datetime,
+    *,
+    slow: SlowVerdict | None = None,
 ) -> tuple[MLRunStatus, SignalStates]:
     """Return a status with the conditions of its signals, and their new states.
 
@@ -59,10 +65,14 @@ def signalled(
         reported: Reports of the run.
         limits: Limits of the signals.
         now: Current time.
+        slow: The slow hosts of its newest diagnosis; None without one.
     """
     now = now.replace(microsecond=0)
     ended = status.phase in FINISHED_RUN_PHASES
-    current = readings(_sample(reported, now, status), _of_fleet(limits, reported)) if reported and not ended else {}
+    current: Mapping[Signal, Reading] = {}
+    if reported and not ended:
+        sample, fleet_limits = _sample(reported, now, slow), _of_fleet(limits, reported)
+        current = readings(sample, fleet_limits)
     following: dict[Signal, SignalState] = {}
     others = [condition for condition in status.conditions or () if condition.type not in set(Signal)]
     conditions = {condition.type: condition for condition in status.conditions or ()}
@@ -93,7 +103,7 @@ def _of_fleet(limits: SignalThresholds, reported: ReportedRun) -> SignalThreshol
     return replace(limits, silent_s=max(limits.silent_s, reported.silent_s))
 
 
-def _sample(reported: ReportedRun, now: datetime, status: MLRunStatus) -> RunSample:
+def _sample(reported: ReportedRun, now: datetime, slow: SlowVerdict | None) -> RunSample:
     goodput = reported.goodput
     return RunSample(
         now=now.timestamp(),
@@ -109,7 +119,7 @@ def _sample(reported: ReportedRun, now: datetime, status: MLRunStatus) -> RunSam
         ],
         goodput=goodput.goodput if goodput else None,
         elapsed_s=goodput.elapsed if goodput else 0.0,
-        slow=slow_verdict(status),
+        slow=slow,
     )
 
 

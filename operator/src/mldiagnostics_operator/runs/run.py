@@ -9,10 +9,10 @@ from mldiagnostics_api.lifecycle import lifecycle
 from mldiagnostics_api.names import FINISHED_RUN_PHASES, RUN_ANNOTATION, RUN_GROUP_LABEL, RUN_LABEL
 from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.resources import RUNS
+from mldiagnostics_api.runs.facts import RunFacts
 from mldiagnostics_api.runs.names import run_label
 from mldiagnostics_api.runs.signal_conditions import restored_states, thresholds
 from mldiagnostics_api.runs.signals import SignalThresholds
-from mldiagnostics_api.runs.status import RunFacts
 from mldiagnostics_api.v1alpha1 import MLRunStatus, ObjectMeta, RunWorkload, read_run
 from mldiagnostics_api.workloads.kinds import workload_of
 

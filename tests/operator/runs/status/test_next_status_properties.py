@@ -13,7 +13,7 @@ from mldiagnostics_api.lifecycle import Lifecycle
 from mldiagnostics_api.lifecycle.queueing import QueueVerdict
 from mldiagnostics_api.lifecycle.startup import PodStartup
 from mldiagnostics_api.names import FINISHED_RUN_PHASES, MLRunPhase
-from mldiagnostics_api.runs.status import RunFacts
+from mldiagnostics_api.runs.facts import RunFacts
 from mldiagnostics_api.v1alpha1 import MLRunStatus, RunSession
 from mldiagnostics_operator.runs.status.next_status import RunInputs, next_status, run_events
 from mldiagnostics_operator.runs.watches.run_pods import PodsOfRun, RunPod

@@ -10,13 +10,13 @@ from mldiagnostics_api.lifecycle.queueing import queued
 from mldiagnostics_api.names import RunConditionType
 from mldiagnostics_api.runs.attempts import controller_attempt
 from mldiagnostics_api.runs.events import RunEvent, events_between
-from mldiagnostics_api.runs.findings import with_findings
+from mldiagnostics_api.runs.findings import slow_verdict, with_findings
 from mldiagnostics_api.runs.observation import RunObservation, cause_messages, observed
 from mldiagnostics_api.runs.reported_parts import without_pods
 from mldiagnostics_api.runs.sessions import session_messages, with_sessions
 from mldiagnostics_api.runs.signal_conditions import signal_messages, signalled
 from mldiagnostics_api.runs.signals import SignalThresholds
-from mldiagnostics_api.runs.status import RunFacts, fold
+from mldiagnostics_api.runs.status import fold
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics_api.disruptions import Evidence
     from mldiagnostics_api.lifecycle.queueing import QueueVerdict
+    from mldiagnostics_api.runs.facts import RunFacts
     from mldiagnostics_api.runs.signal_conditions import SignalStates
     from mldiagnostics_api.v1alpha1 import MLRunStatus, RunFinding, RunSession
 
@@ -75,9 +76,9 @@ def next_status(previous: MLRunStatus, inputs: RunInputs, now: datetime) -> Next
     facts = _facts(previous, replace(inputs.facts, lifecycle=state), inputs.pods)
     status = fold(previous, facts, now)
     status = observed(status, _observation(status, facts, inputs), facts.reported, now)
-    status, signals = signalled(
-        with_findings(status, inputs.findings), inputs.signals, facts.reported, inputs.limits, now
-    )
+    status = with_findings(status, inputs.findings)
+    slow = slow_verdict(status)
+    status, signals = signalled(status, inputs.signals, facts.reported, inputs.limits, now, slow=slow)
     status = with_sessions(status, inputs.sessions)
     if inputs.url:
         status = status.model_copy(update={"url": inputs.url})
