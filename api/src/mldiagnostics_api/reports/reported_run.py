@@ -57,11 +57,13 @@ class ReportedHost:
     """When its newest report arrived, in Unix seconds."""
     interval_s: int = INTERVAL_S
     """Seconds until its next report, as the answer to this one said."""
+    unserved_s: int = 0
+    """Seconds after its newest report in which no leader took reports."""
 
     @property
     def silent_s(self) -> int:
         """Seconds without a report after which it is lost."""
-        return SILENT_INTERVALS * self.interval_s
+        return SILENT_INTERVALS * self.interval_s + self.unserved_s
 
     @property
     def lost_time(self) -> datetime:

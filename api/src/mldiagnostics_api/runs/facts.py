@@ -30,6 +30,8 @@ class RunFacts:
     endless: bool = False
     """Whether deletion is the usual end of the workload's kind."""
     reported: ReportedRun | None = None
+    listening_since: datetime | None = None
+    """Time by which each process that lives has reported to this leader; None for the beginning."""
     program: PodProgram | None = None
     """The container of the pod that leads; None if it is not known."""
     crashing: PodProgram | None = None

@@ -6,7 +6,7 @@ from typing import Final
 
 from mldiagnostics_api.lifecycle.program import CRASH_LOOP
 from mldiagnostics_api.names import FINISHED_RUN_PHASES, MLRunPhase
-from mldiagnostics_api.reports.reported_run import SILENT_S, ReportedRun
+from mldiagnostics_api.reports.reported_run import SILENT_S
 from mldiagnostics_api.runs.attempts import PhaseState
 from mldiagnostics_api.runs.facts import RunFacts
 from mldiagnostics_api.v1alpha1 import MLRunStatus
@@ -34,7 +34,7 @@ def next_phase(previous: MLRunStatus, facts: RunFacts, now: datetime, *, has_sta
 
 def _newest_state(previous: MLRunStatus, facts: RunFacts, now: datetime, *, has_started: bool) -> PhaseState:
     if not facts.workload:
-        return _reported_state(previous, facts.reported, now)
+        return _reported_state(previous, facts, now)
     if facts.gone:
         return _state_after_deletion(facts)
     known = facts.lifecycle
@@ -61,7 +61,8 @@ def _state_after_deletion(facts: RunFacts) -> PhaseState:
     return PhaseState(MLRunPhase.FAILED, DELETED, "the workload was deleted before it ended")
 
 
-def _reported_state(previous: MLRunStatus, reported: ReportedRun | None, now: datetime) -> PhaseState:
+def _reported_state(previous: MLRunStatus, facts: RunFacts, now: datetime) -> PhaseState:
+    reported = facts.reported
     if reported and reported.phase != "Active":
         return PhaseState(
             MLRunPhase(reported.phase), reported.reason or "Reported", reported.message, reported.ended_time
@@ -71,6 +72,7 @@ def _reported_state(previous: MLRunStatus, reported: ReportedRun | None, now: da
         return PhaseState(MLRunPhase.PENDING, "NotReported", "no process has reported this run yet")
     if previous.phase in FINISHED_RUN_PHASES and reported is None:
         return PhaseState(previous.phase, previous.reason or "", previous.message or "", previous.completion_time)
-    if now - last > timedelta(seconds=reported.silent_s if reported else SILENT_S):
+    alive = last if reported else max(last, facts.listening_since or last)
+    if now - alive > timedelta(seconds=reported.silent_s if reported else SILENT_S):
         return PhaseState(MLRunPhase.FAILED, "Lost", "its processes stopped reporting", last)
     return PhaseState(MLRunPhase.ACTIVE, "Running", "its processes report")

@@ -19,6 +19,8 @@ RUNS_OF_SLICE: Final = 256
 SESSIONS_OF_OTHER_RANKS: Final = 4
 MAX_SESSIONS_OF_RUN: Final = 64
 
+RETURN_S: Final = 60.0
+"""Each process that lives has reported to a new leader after this time: SDKs wait no longer after failures."""
 SUPERSEDED_S: Final = 60.0
 """A process that is silent for so long while another one reports the same rank was replaced by it."""
 

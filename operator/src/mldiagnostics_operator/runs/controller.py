@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from mldiagnostics_kube.cache.informer import Backoff
 from mldiagnostics_kube.process.clock import Clock, SteadyClock
 
+from mldiagnostics_operator.control_plane.limits import RETURN_S
 from mldiagnostics_operator.control_plane.memory.budget import DEFAULT_LIMIT_BYTES, ReportBudget
 from mldiagnostics_operator.control_plane.memory.table import ReportTable
 from mldiagnostics_operator.control_plane.service import serve
@@ -68,7 +69,9 @@ class RunController:
         clock = clock or SteadyClock().now  # silence is a duration
         self._accepting = True
         self._serving: asyncio.Task[None] | None = None
-        self.reports: Final = ReportTable(ReportBudget(config.memory_limit or DEFAULT_LIMIT_BYTES))
+        self.reports: Final = ReportTable(
+            ReportBudget(config.memory_limit or DEFAULT_LIMIT_BYTES), listening_since=clock().timestamp() + RETURN_S
+        )
         exchange = exchange or RunExchange()
         exchange.reports = self.reports
         apart = storage.apart()  # captures go on while the storage of runs hangs

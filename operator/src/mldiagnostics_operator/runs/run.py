@@ -20,6 +20,7 @@ from mldiagnostics_operator.runs.keys import ObjectKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
     from mldiagnostics_api.reports.reported_run import ReportedRun
     from mldiagnostics_api.runs.signal_conditions import SignalStates
@@ -126,12 +127,15 @@ class Run:
         """Table entry of the workload's kind; None without a workload of a known kind."""
         return workload_of(self.workload.kind, self.workload.api_version) if self.workload else None
 
-    def facts(self, reported: ReportedRun | None, storage: str = "") -> RunFacts:
+    def facts(
+        self, reported: ReportedRun | None, storage: str = "", *, listening_since: datetime | None = None
+    ) -> RunFacts:
         """Return everything that is known about the run now.
 
         Args:
             reported: Its reports; None without one.
             storage: Root that the operator uses for its files; empty without one.
+            listening_since: Time by which each process that lives has reported to this leader.
         """
         kind = self.kind
         return RunFacts(
@@ -144,6 +148,7 @@ class Run:
             gone=self.gone,
             endless=bool(kind and lifecycle(kind, {}).endless),
             reported=reported,
+            listening_since=listening_since,
         )
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mldiagnostics.goodput.events import packing
 from mldiagnostics.goodput.events.event import Event, EventCode
 from mldiagnostics_api.reports.models import MAX_CONFIG_BYTES, InvalidReport
+from mldiagnostics_api.reports.reported_run import SILENT_S
 from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.reports.shown_configs import ShownConfigs
 from mldiagnostics_operator.control_plane import limits
@@ -103,6 +104,19 @@ def test_a_new_leader_knows_what_was_persisted(reports: list[PackedBody]) -> Non
     assert facts(after) == facts(before)
     for incarnation in {each.report.incarnation for each in reports}:
         assert after.answer(KEY, incarnation) == before.answer(KEY, incarnation)
+
+
+def test_the_silence_of_a_host_of_a_former_leader_counts_from_the_start_of_the_new_one() -> None:
+    after = ReportTable(listening_since=100.0)
+    finished(after.restore(KEY, content(applied([leads(0, 1)]))))
+    view = after.view(KEY)
+    assert view is not None
+    [host] = view.hosts
+    assert (host.received, host.received + host.silent_s, view.silent_s) == (1.0, 100.0 + SILENT_S, host.silent_s)
+    apply(after, KEY, leads(0, 2), POD, 90.0)
+    view = after.view(KEY)
+    assert view is not None
+    assert view.silent_s == SILENT_S
 
 
 @given(histories(), st.data())

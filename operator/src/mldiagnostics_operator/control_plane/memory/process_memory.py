@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import TYPE_CHECKING, Any, Self
 
 from mldiagnostics_api.reports.models import INTERVAL_S
@@ -124,7 +125,7 @@ class ProcessMemory:
         """
         if report.sequence <= self.sequence:
             if received > self.host.received:  # the process lives
-                self.host = replace(self.host, received=received, interval_s=interval_s)
+                self.host = replace(self.host, received=received, interval_s=interval_s, unserved_s=0)
             return False
         before, last = self.size, self.host
         self.sequence = report.sequence
@@ -168,13 +169,19 @@ class ProcessMemory:
         }
 
     @classmethod
-    def restored(cls, saved: Mapping[str, Any]) -> Self:
-        """Return the process that `saved` returned."""
+    def restored(cls, saved: Mapping[str, Any], listening_since: float) -> Self:
+        """Return the process that `saved` returned.
+
+        Args:
+            saved: The process.
+            listening_since: `ReportTable.listening_since`: its silence counts from then at the earliest.
+        """
         process = cls(saved["firstReceived"])
         process.sequence = saved["sequence"]
         process.whole = process.persisted_sequence = saved.get("whole", process.sequence)
         process.world_size = saved["worldSize"]
-        process.host = ReportedHost(**saved["host"] | {"ports": tuple(saved["host"]["ports"])})
+        host = ReportedHost(**saved["host"] | {"ports": tuple(saved["host"]["ports"])})
+        process.host = replace(host, unserved_s=max(0, ceil(listening_since - host.received)))
         process.leader = LeaderFacts(**_known(saved["leader"])) if saved["leader"] else None
         process.sessions = tuple(ReportedSession(**session) for session in saved["sessions"])
         return process

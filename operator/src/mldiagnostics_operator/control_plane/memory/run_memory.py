@@ -231,10 +231,15 @@ class RunMemory:
             self.events.written(name, segment, size=files[name].size, now=now, foreign=files[name].foreign)
         self._note_events_until(page.events_until)
 
-    def restore_processes(self, saved: Mapping[str, Mapping[str, Any]]) -> None:
-        """Add some processes of the journal; newer reports win."""
+    def restore_processes(self, saved: Mapping[str, Mapping[str, Any]], listening_since: float) -> None:
+        """Add some processes of the journal; newer reports win.
+
+        Args:
+            saved: The processes, by incarnation.
+            listening_since: `ReportTable.listening_since`.
+        """
         for name, each in saved.items():
-            restored = ProcessMemory.restored(each)
+            restored = ProcessMemory.restored(each, listening_since)
             present = self._processes.get(name)
             before = present.size if present else 0
             if present is None:

@@ -52,14 +52,20 @@ class ReportTable:
     Used by one event loop; no method waits. `apply` takes reports in any order and number: a repeat, or a report older
     than the newest one of its process, changes no fact.
 
+    Args:
+        budget: Bytes that the reports may take.
+        listening_since: Unix time by which each process that lives has reported to this leader. The silence of one that
+            has reported to a former leader alone counts from then.
+
     Example:
         table.subscribe(lambda key, change: print(key, change))
         table.apply(key, report, sender, received=time.time())
         run = table.view(key)
     """
 
-    def __init__(self, budget: ReportBudget | None = None) -> None:
+    def __init__(self, budget: ReportBudget | None = None, *, listening_since: float = 0.0) -> None:
         self.budget = budget or ReportBudget()
+        self.listening_since: Final = listening_since
         self._runs: dict[RunKey, RunMemory] = {}
         self._processes = 0
         self.rate: Final = ReportRate()
@@ -277,7 +283,7 @@ class ReportTable:
         for names in batched(saved, PROCESSES_OF_SLICE):
             run = self._restored(key, content)
             with self._charged(key, run):
-                run.restore_processes({name: saved[name] for name in names})
+                run.restore_processes({name: saved[name] for name in names}, self.listening_since)
             yield
         run = self._restored(key, content)
         with self._charged(key, run):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics_api.formats import optional_time
@@ -63,6 +64,7 @@ class InputReader:
             facts=run.facts(
                 self._reports.view(run.report_key) if run.run_id else None,
                 root_of_run(self._policy, run.meta.namespace, run.storage_location),
+                listening_since=datetime.fromtimestamp(self._reports.listening_since, UTC),
             ),
             created=optional_time(workload.metadata.get("creationTimestamp")) if workload else None,
             queue=queue,
