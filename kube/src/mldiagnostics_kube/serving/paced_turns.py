@@ -7,7 +7,7 @@ from time import monotonic
 from typing import NamedTuple
 
 
-class _Waiter(NamedTuple):
+class _WaitingTurn(NamedTuple):
     turn: asyncio.Future[bool]
     is_over: Callable[[], bool]
 
@@ -34,7 +34,7 @@ class PacedTurns:
         self._burst_s = (burst - 1) * self._pause_s
         self._next_s = 0.0
         """When the next turn may begin."""
-        self._waiting: OrderedDict[str, deque[_Waiter]] = OrderedDict()
+        self._waiting: OrderedDict[str, deque[_WaitingTurn]] = OrderedDict()
         self._timer: asyncio.TimerHandle | None = None
 
     async def take(self, client: str, *, is_over: Callable[[], bool] = lambda: False) -> bool:
@@ -51,7 +51,7 @@ class PacedTurns:
             self._count()
             return True
         turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(client, deque()).append(_Waiter(turn, is_over))
+        self._waiting.setdefault(client, deque()).append(_WaitingTurn(turn, is_over))
         self._set_timer()
         return await turn
 

@@ -20,7 +20,7 @@ from mldiagnostics_kube.process.clock import utc_now
 from mldiagnostics_operator.control_plane.http.intake import misses_events
 from mldiagnostics_operator.control_plane.identity.sender import Sender
 from mldiagnostics_operator.control_plane.journal.journal import Journal
-from mldiagnostics_operator.control_plane.limits import JOURNAL_STARTS
+from mldiagnostics_operator.control_plane.limits import JOURNAL_STARTS, JOURNAL_WRITES_OF_NAMESPACE
 from mldiagnostics_operator.control_plane.memory.table import ReportTable
 from mldiagnostics_operator.storage import LogDirectory, OpenStores, Storage
 from support.cluster.reports import apply, body_of
@@ -214,6 +214,22 @@ async def test_a_run_that_ends_is_written_before_a_fleet_that_waits(tmp_path: Pa
             await settle()
     assert written.index(KEY) <= JOURNAL_STARTS
     writing.cancel()
+    storage.close()
+
+
+async def test_runs_that_end_in_one_namespace_leave_writes_for_another(tmp_path: Path) -> None:
+    storage, table = SteppedStorage(tmp_path), ReportTable()
+    journal = Journal(table, storage, ROOT, final_wait_s=DEADLINE_S)
+    ends = [RunKey("many", f"{number:064x}") for number in range(4 * JOURNAL_STARTS)]
+    for key in (*ends, KEY):
+        apply(table, key, REPORT, Sender(key.namespace, "default", "pod", "uid", "node"), 1.0)
+    tasks = [asyncio.create_task(each) for each in (*map(journal.flush, ends), journal.run())]
+    async with asyncio.timeout(DEADLINE_S):
+        for _ in range(JOURNAL_WRITES_OF_NAMESPACE + 1):  # none of these calls returns meanwhile
+            await storage.turns.get()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
     storage.close()
 
 

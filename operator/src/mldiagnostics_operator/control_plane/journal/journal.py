@@ -100,6 +100,8 @@ class Journal:
         """Marks of the states that the memory contains."""
         self._next_mark = (f"{writer}-{number}" for writer in (secrets.token_hex(8),) for number in count(1))
         self._writing: dict[RunKey, asyncio.Task[bool]] = {}
+        self._updates: set[RunKey] = set()
+        """Runs that are written although no process waits for it."""
         self._recalls: dict[RunKey, asyncio.Task[None]] = {}
         self._slots = FairSlots(JOURNAL_WRITES, per_namespace=JOURNAL_WRITES_OF_NAMESPACE)
         self._faulty = False
@@ -115,7 +117,8 @@ class Journal:
             await asyncio.sleep(JOURNAL_TICK_S)
             now = asyncio.get_running_loop().time()
             self._due = {key: due for key, due in self._due.items() if due > now}
-            for key in list(islice(self._startable(), max(0, JOURNAL_STARTS - len(self._writing)))):
+            for key in list(islice(self._startable(), JOURNAL_STARTS - len(self._updates))):
+                self._updates.add(key)
                 self._start(key)
 
     def _startable(self) -> Iterator[RunKey]:
@@ -123,7 +126,7 @@ class Journal:
 
         Others wait in the memory, not for a slot: a run that ends is written before them.
         """
-        started = Counter(key.namespace for key in self._writing)
+        started = Counter(key.namespace for key in self._updates)
         for key in self._table.unpersisted():
             if key in self._due or key in self._writing or started[key.namespace] >= JOURNAL_WRITES_OF_NAMESPACE:
                 continue
@@ -178,8 +181,12 @@ class Journal:
 
     def _start(self, key: RunKey) -> asyncio.Task[bool]:
         task = self._writing[key] = asyncio.create_task(self._write(key))
-        task.add_done_callback(lambda _: self._writing.pop(key, None))
+        task.add_done_callback(lambda _: self._end(key))
         return task
+
+    def _end(self, key: RunKey) -> None:
+        self._writing.pop(key, None)
+        self._updates.discard(key)
 
     def forget(self, key: RunKey) -> None:
         """Free the memory of a run."""
