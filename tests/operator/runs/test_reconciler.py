@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -151,6 +152,14 @@ async def test_the_event_of_a_status_that_was_written_is_no_news(idle: World) ->
     assert not queue.has_news(idle.ml.name)
     handlers.on_run(await idle.ml.cluster.patch(path, {"spec": {"displayName": "a name"}}))
     assert queue.has_news(idle.ml.name)
+
+
+async def test_a_new_leader_waits_for_the_processes_of_a_former_one(idle: World) -> None:
+    heartbeat = (utc_now() - timedelta(minutes=5)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    await make(idle, "trainer", phase="Active", reason="Running", lastHeartbeatTime=heartbeat)
+    await work(idle, keys=1)
+    [(_, status)] = await statuses(idle)
+    assert (status["phase"], status["message"]) == ("Active", "its processes report")
 
 
 async def test_a_run_of_the_peers_client_waits_for_its_workload(idle: World) -> None:
