@@ -3,6 +3,9 @@
 from collections.abc import Collection
 from datetime import UTC, datetime
 from itertools import islice
+from typing import Final
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_time(text: object) -> datetime:

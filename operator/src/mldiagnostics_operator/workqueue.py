@@ -120,7 +120,11 @@ class Workqueue(Generic[K]):
                 del self._waiting[key.namespace]
 
     async def get(self, *, news_only: bool = False) -> K:
-        """Return the next key; the caller has it until it calls `done`."""
+        """Return the next key; the caller has it until it calls `done`.
+
+        Args:
+            news_only: Whether a key without news is left to another worker.
+        """
         added = self._added_news if news_only else self._added
         while (key := self._next(news_only=news_only)) is None:
             added.clear()

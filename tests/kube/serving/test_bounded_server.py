@@ -264,6 +264,7 @@ async def test_clients_that_gave_up_before_their_handshake_cost_none(
             patient = await it.client()
         await patient.post(2, b"ab")
         assert await patient.status() == 200
+        assert it.closed == []  # they closed their connections themselves
 
 
 async def test_requests_in_flight_are_never_closed_for_others() -> None:

@@ -1,16 +1,14 @@
 """The plan of a capture: its targets, times and limits."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Final
+from datetime import datetime, timedelta
 
 from mldiagnostics.capture.model import Delivery, Recording, Tracers
 
 from mldiagnostics_api.captures.location import Location
 from mldiagnostics_api.captures.targets import TRANSIENT
+from mldiagnostics_api.formats import EPOCH
 from mldiagnostics_api.names import SkipReason
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +87,7 @@ class CapturePlan:
     @property
     def start_ns(self) -> int | None:
         """The common start in Unix nanoseconds; None to start at once."""
-        return (self.planned_start - _EPOCH) // timedelta(microseconds=1) * 1000 if self.lead_ms else None
+        return (self.planned_start - EPOCH) // timedelta(microseconds=1) * 1000 if self.lead_ms else None
 
     @property
     def directories(self) -> tuple[Location, ...]:

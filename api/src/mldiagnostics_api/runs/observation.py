@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from mldiagnostics_api.disruptions import DisruptionCause, Evidence, decide
 from mldiagnostics_api.disruptions.decision import WINDOW
+from mldiagnostics_api.formats import EPOCH
 from mldiagnostics_api.lifecycle.program import PodProgram
 from mldiagnostics_api.lifecycle.startup import (
     PodStartup,
@@ -22,7 +23,6 @@ from mldiagnostics_api.runs.events import QUOTA_EXCEEDED
 from mldiagnostics_api.runs.phase import DELETED
 from mldiagnostics_api.v1alpha1 import MLRunStatus, RunAttempt, RunGoodput, RunStartUp
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 REFUSAL_LASTS: Final = timedelta(minutes=20)
 """A controller tries again to create its pods after at most 1000 s, and records the refusal again."""
 
@@ -224,7 +224,7 @@ def _first_step(
     hosts = [host for host in reported.hosts if not uids or host.pod_uid in uids] if reported else []
     if uids and timeline.started is None:
         return None
-    earliest = max(filter(None, (previous_end, timeline.scheduled, timeline.started)), default=_EPOCH)
+    earliest = max(filter(None, (previous_end, timeline.scheduled, timeline.started)), default=EPOCH)
     steps = (host.changed_time for host in hosts)
     return min((step for step in steps if step is not None and step >= earliest), default=None)
 

@@ -248,7 +248,8 @@ class ConnectionServer(web.Server):
                 return monotonic() - connection.since_s > self._times.handshake_wait_s or is_given_up(accepted)
 
             if not await self._turns.take(connection.address, is_over=is_over):
-                self._closed("TimedOut")
+                if not is_given_up(accepted):
+                    self._closed("TimedOut")
                 return
         first_s = self._times.first_request_s
         times = {"ssl_handshake_timeout": first_s, "ssl_shutdown_timeout": _TLS_SHUTDOWN_S} if tls else {}
