@@ -570,6 +570,7 @@ ON_RANK_0_ONLY = """
 run = begin()
 profile = xprof(process_index_list=[0])
 profile.start(); step(); profile.stop()
+settle()
 with xprof(process_index_list=[0]):
     step()
 settle()
