@@ -11,6 +11,8 @@ from cluster.progress import ClusterError
 FAMILIES = ("iptables", "ip6tables")
 OURS = re.compile(r"(?:KUBE|CNI)-")
 UNROUTED = "KUBE-MLDIAG-UNROUTED"
+ADMIN = "CNI-ADMIN"
+"""Chain that the CNI plugin `firewall` asks before it accepts all packets of pods."""
 
 
 def chains(saved: str) -> set[tuple[str, str]]:
@@ -60,8 +62,10 @@ def reject_unrouted(network: str) -> None:
 
     They would leave the machine by its default route, where a proxy for all addresses may answer.
     """
-    jumps = [f"-A {chain} -d {network} -j {UNROUTED}" for chain in ("OUTPUT", "FORWARD")]
-    add_rules([f":{UNROUTED} - [0:0]", f"-A {UNROUTED} -j REJECT", *jumps])
+    present = chains(_save("iptables"))
+    new = [name for name in (UNROUTED, ADMIN) if ("filter", name) not in present]
+    jumps = [f"-A {chain} -d {network} -j {UNROUTED}" for chain in ("OUTPUT", "FORWARD", ADMIN)]
+    add_rules([*(f":{name} - [0:0]" for name in new), f"-A {UNROUTED} -j REJECT", *jumps])
 
 
 def existing_chains() -> dict[str, set[tuple[str, str]]]:

@@ -62,14 +62,27 @@ def test_a_machine_without_the_cluster_is_not_changed() -> None:
     assert removal("*filter\n:FORWARD DROP [0:0]\n:DOCKER - [0:0]\n-A FORWARD -j DOCKER\nCOMMIT\n", set()) == ""
 
 
-@pytest.mark.root
-def test_the_kernel_accepts_the_removal() -> None:
-    """Run the real iptables in a separate network namespace."""
+def in_own_network(script: str) -> str:
+    """Run a program with the real iptables in a separate network namespace; return what it prints."""
     try:
         packages.install(packages.missing_packages({"iptables": "iptables"}))
     except ClusterError as fault:
         pytest.skip(str(fault))
-    script = """
+    done = subprocess.run(
+        ["unshare", "--net", sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).resolve().parents[2] / "e2e",
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.root
+def test_the_kernel_accepts_the_removal() -> None:
+    printed = in_own_network(
+        """
 import subprocess
 from cluster import netfilter
 
@@ -93,15 +106,55 @@ netfilter.reject_unrouted('10.96.0.0/16')
 netfilter.remove_cluster_rules({})
 print(subprocess.run(["iptables-save", "-t", "filter"], capture_output=True, text=True, check=True).stdout)
 """
-    done = subprocess.run(
-        ["unshare", "--net", sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=Path(__file__).resolve().parents[2] / "e2e",
     )
-    assert done.returncode == 0, done.stderr
-    rules = [line for line in done.stdout.splitlines() if line.startswith("-A")]
+    rules = [line for line in printed.splitlines() if line.startswith("-A")]
     assert rules == ["-A FORWARD -j DOCKER", "-A DOCKER -d 10.1.0.0/16 -j RETURN"]
-    assert "KUBE" not in done.stdout
-    assert "CNI" not in done.stdout
+    assert "KUBE" not in printed
+    assert "CNI" not in printed
+
+
+POD = """
+import socket
+print("started", flush=True)
+input()
+try:
+    socket.create_connection(("10.96.0.7", 443), timeout=20)
+except OSError as error:
+    print(type(error).__name__, flush=True)
+"""
+
+
+@pytest.mark.root
+def test_a_pod_cannot_leave_the_machine_for_a_service_without_endpoints() -> None:
+    """The rules of the CNI plugin `firewall` accept all packets of a pod, before any that is appended."""
+    printed = in_own_network(
+        f"""
+import pathlib, subprocess, sys
+from cluster import netfilter
+
+def ip(command, *prefix):
+    subprocess.run([*prefix, "ip", *command.split()], check=True)
+
+pod = subprocess.Popen(["unshare", "--net", sys.executable, "-c", {POD!r}], stdin=-1, stdout=-1, text=True)
+pod.stdout.readline()
+ip(f"link add pod type veth peer name eth0 netns {{pod.pid}}")
+ip("address add 10.244.0.1/24 dev pod")
+ip("link set pod up")
+for command in ("address add 10.244.0.2/24 dev eth0", "link set eth0 up", "route add default via 10.244.0.1"):
+    ip(command, "nsenter", "--net", "--target", str(pod.pid))
+ip("link add outside type bridge")
+ip("address add 192.0.2.1/24 dev outside")
+ip("link set outside up")
+ip("route add default via 192.0.2.2")
+pathlib.Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+netfilter.reject_unrouted("10.96.0.0/16")
+netfilter.add_rules([
+    ":CNI-FORWARD - [0:0]",
+    "-A CNI-FORWARD -j CNI-ADMIN",
+    "-A CNI-FORWARD -s 10.244.0.2/32 -j ACCEPT",
+    "-I FORWARD -j CNI-FORWARD",
+])
+print(pod.communicate("go\\n")[0].strip())
+"""
+    )
+    assert printed.strip() == "ConnectionRefusedError"
