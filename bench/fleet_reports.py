@@ -30,7 +30,7 @@ from support.cluster.definitions import install
 
 from bench.few_at_once import few_at_once
 from bench.fleet_replay import HOSTS, LIMIT, STEP_S, document
-from bench.process_usage import cpu_seconds, peak_rss_mib
+from bench.process_usage import CpuUse, peak_rss_mib
 from bench.report_connections import ReportConnection, Server
 from bench.table import Section
 
@@ -196,12 +196,13 @@ async def _measure() -> list[tuple[str, str, str]]:
             tokens = await _tokens(cluster)
             async with _operator(folder, files, server) as (pid, port):
                 to = Server(port, ssl.create_default_context(cafile=files.ca))
-                return await _figures(cluster, Fleet(_members(tokens, to)), pid)
+                pids = {"operator": pid, **server.pids, "clients": os.getpid()}
+                return await _figures(cluster, Fleet(_members(tokens, to)), pids)
         finally:
             await cluster.aclose()
 
 
-async def _figures(cluster: ApiClient, fleet: Fleet, pid: int) -> list[tuple[str, str, str]]:
+async def _figures(cluster: ApiClient, fleet: Fleet, pids: dict[str, int]) -> list[tuple[str, str, str]]:
     start_s = FLEET * HOSTS / STARTS_PER_S
     async with asyncio.TaskGroup() as group:
         following = group.create_task(fleet.follow(cluster))
@@ -217,12 +218,12 @@ async def _figures(cluster: ApiClient, fleet: Fleet, pid: int) -> list[tuple[str
         await asyncio.sleep(SETTLED_S)
         fleet.latencies_ms.clear()
         refused_at_start, fleet.refused = fleet.refused, 0
-        begin, cpu_s, ending = time.time(), cpu_seconds(pid), list[asyncio.Task[None]]()
+        begin, cpu, ending = time.time(), CpuUse(pids), list[asyncio.Task[None]]()
         for number in range(int(MEASURED_S * ENDS_PER_S)):
             await asyncio.sleep(max(0.0, begin + number / ENDS_PER_S - time.time()))
             ending.append(group.create_task(fleet.end(fleet.members[number * 7 % FLEET])))
         end, reports = time.time(), len(fleet.latencies_ms)
-        cores = (cpu_seconds(pid) - cpu_s) / (end - begin)
+        cores = cpu.cores()
         await asyncio.sleep(WATCH_DELAY_S)
         for task in (following, *reporting, *ending):
             task.cancel()
@@ -234,13 +235,15 @@ async def _figures(cluster: ApiClient, fleet: Fleet, pid: int) -> list[tuple[str
     answers_s = [member.answered_after_s for member in ended if member.answered_after_s]
     ends_s = [member.ended_after_s for member in ended if member.ended_after_s]
     latency = statistics.quantiles(fleet.latencies_ms, n=100)
-    peak_mib = peak_rss_mib(pid)
+    peak_mib = peak_rss_mib(pids["operator"])
+    writes = sum(begin < each < end for member in fleet.members for each in member.written)
     return [
         ("start of the first run → status of all", f"{recorded_s:.0f} s", ""),
         ("reports a second", f"{reports / (end - begin):.0f}", ""),
         ("seconds between two reports of a host", f"{max(fleet.intervals_s):g}", ""),
         ("report, p50 / p99", f"{latency[49]:.0f} / {latency[98]:.0f} ms", ""),
         ("reports refused at the start / afterwards", f"{refused_at_start} / {fleet.refused}", "0 / 0"),
+        ("statuses written a second", f"{writes / (end - begin):.0f}", ""),
         ("status of an active run: age, p99 / longest", f"{_share(ages_s, 0.99):.0f} / {ages_s[-1]:.0f} s", "≤ 60 s"),
         (
             "end of a run → its last answer, p50 / p99",
@@ -249,7 +252,7 @@ async def _figures(cluster: ApiClient, fleet: Fleet, pid: int) -> list[tuple[str
         ),
         ("end of a run → its phase, p50 / p99", f"{_share(ends_s, 0.5):.2f} / {_share(ends_s, 0.99):.2f} s", "≤ 2 s"),
         ("ends without a phase", f"{len(ended) - len(ends_s)} of {len(ended)}", "0"),
-        ("processor of the operator", f"{cores:.2f} cores", ""),
+        (f"cores of {', '.join(cores)}", ", ".join(f"{each:.2f}" for each in cores.values()), ""),
         ("peak of its memory", f"{peak_mib:.0f} MiB, {peak_mib * 2**20 / LIMIT:.0%} of the limit", "≤ 60 %"),
     ]
 

@@ -1,7 +1,27 @@
 """Memory and CPU time of a process, from `/proc`."""
 
 import asyncio
+import time
+from collections.abc import Mapping
 from pathlib import Path
+
+
+class CpuUse:
+    """CPU time of some processes from now on.
+
+    Args:
+        pids: The processes, by name.
+    """
+
+    def __init__(self, pids: Mapping[str, int]) -> None:
+        self._pids = pids
+        self._begin_s = time.monotonic()
+        self._spent_s = {name: cpu_seconds(pid) for name, pid in pids.items()}
+
+    def cores(self) -> dict[str, float]:
+        """Return the cores that each process has used on average."""
+        passed_s = time.monotonic() - self._begin_s
+        return {name: (cpu_seconds(pid) - self._spent_s[name]) / passed_s for name, pid in self._pids.items()}
 
 
 def rss_mb(pid: int) -> float:

@@ -55,6 +55,12 @@ class ApiServer:
         self.kubeconfig = write(folder / "kubeconfig", client="admin")
         self._manager_kubeconfig = write(folder / "controller-manager.kubeconfig", client="controller-manager")
 
+    @property
+    def pids(self) -> dict[str, int]:
+        """Ids of the processes that run, by name."""
+        daemons = (self._etcd, self._apiserver, self._manager)
+        return {daemon.name: daemon.pid for daemon in daemons if daemon.pid is not None}
+
     def start(self) -> None:
         """Start all processes and wait until they answer."""
         self.start_etcd()

@@ -56,6 +56,12 @@ class Daemon:
         record = Record(pid=self._child.pid, boot=_boot(), start_ticks=state[1] if state else 0, command=list(command))
         self.pid_file.write_text(json.dumps(record))
 
+    @property
+    def pid(self) -> int | None:
+        """Id of the process; None before its start and after its stop."""
+        record = self._record()
+        return record["pid"] if record else None
+
     def running(self) -> bool:
         """Return whether the started process still runs."""
         if self._child is not None:

@@ -82,10 +82,12 @@ REPORTS_BURST: Final = 64
 """All processes of a pod start and end at the same moment."""
 RETRY_AFTER_S: Final = 5
 
-REPORTS_OF_ALL_PER_SECOND: Final = 400
-"""Of more processes than may send one report every 10 s, each reports less often; a report costs 1 to 3 ms."""
-REPORTS_WITH_HANDSHAKE_PER_SECOND: Final = 200
-"""Of more processes than `CONNECTIONS`: each has lost its connection since its last report, and needs a handshake."""
+REPORTS_OF_ALL_PER_SECOND: Final = 200
+"""Of more processes than may send one report every 10 s, each reports less often.
+
+A report costs 1 to 3 ms, and 1 ms more if there are more processes than `CONNECTIONS`: then each has lost its
+connection since its last report. So half of a core is left for the statuses of the runs.
+"""
 LATENESS_S: Final = 1.0
 """Pause between two looks at how late the event loop is."""
 LONGEST_INTERVAL_S: Final = 300

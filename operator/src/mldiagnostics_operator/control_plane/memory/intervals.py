@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Final
 from mldiagnostics_api.reports.models import INTERVAL_S
 
 from mldiagnostics_operator.control_plane.limits import (
-    CONNECTIONS,
     LONGEST_INTERVAL_S,
     REPORTS_OF_ALL_PER_SECOND,
-    REPORTS_WITH_HANDSHAKE_PER_SECOND,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +44,7 @@ def interval_s(processes: Mapping[str, int], namespace: str, rate: ReportRate, *
     """Return the seconds until the next report of a process.
 
     All processes report every 10 s while the leader takes that many reports. Beyond, each namespace has an equal share,
-    and only those that exceed it report less often. More processes than there are connections open one for each report.
+    and only those that exceed it report less often.
 
     A late event loop doubles the interval at most: after a moment of load, a process that has to wait for minutes would
     be silent while the leader is idle.
@@ -58,15 +56,9 @@ def interval_s(processes: Mapping[str, int], namespace: str, rate: ReportRate, *
         before_s: Interval that the process had before this report.
     """
     own, total = processes.get(namespace, 0), sum(processes.values())
-    usual_per_s = usual_rate_per_s(total)
-    usual_s = _share_s(own, total, len(processes), usual_per_s)
-    slower_s = _share_s(own, total, len(processes), usual_per_s * rate.share)
+    usual_s = _share_s(own, total, len(processes), REPORTS_OF_ALL_PER_SECOND)
+    slower_s = _share_s(own, total, len(processes), REPORTS_OF_ALL_PER_SECOND * rate.share)
     return min(slower_s, max(usual_s, 2 * before_s))
-
-
-def usual_rate_per_s(processes: int) -> int:
-    """Return the reports per second of so many processes if the leader is in time."""
-    return REPORTS_OF_ALL_PER_SECOND if processes <= CONNECTIONS else REPORTS_WITH_HANDSHAKE_PER_SECOND
 
 
 def _share_s(own: int, total: int, namespaces: int, reports_per_s: float) -> int:
