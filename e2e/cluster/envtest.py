@@ -59,7 +59,7 @@ class ApiServer:
     def pids(self) -> dict[str, int]:
         """Ids of the processes that run, by name."""
         daemons = (self._etcd, self._apiserver, self._manager)
-        return {daemon.name: daemon.pid for daemon in daemons if daemon.pid is not None}
+        return {daemon.name: pid for daemon in daemons if (pid := daemon.pid) is not None}
 
     def start(self) -> None:
         """Start all processes and wait until they answer."""

@@ -32,10 +32,13 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
 
 def test_runs_until_it_is_stopped(daemon: Daemon) -> None:
     assert not daemon.running()
+    assert daemon.pid is None
     daemon.start(["sleep", "60"])
     assert daemon.running()
+    assert Path(f"/proc/{daemon.pid}/comm").read_text() == "sleep\n"
     daemon.stop()
     assert not daemon.running()
+    assert daemon.pid is None
     assert not daemon.pid_file.exists()
     daemon.stop()
 

@@ -86,7 +86,7 @@ REPORTS_OF_ALL_PER_SECOND: Final = 200
 """Of more processes than may send one report every 10 s, each reports less often.
 
 A report costs 1 to 3 ms, and 1 ms more if there are more processes than `CONNECTIONS`: then each has lost its
-connection since its last report. So half of a core is left for the statuses of the runs.
+connection since its last report: 0.2 to 0.8 of a core, the rest is for the statuses of the runs.
 """
 LATENESS_S: Final = 1.0
 """Pause between two looks at how late the event loop is."""

@@ -9,12 +9,7 @@ from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_operator.control_plane import limits
 from mldiagnostics_operator.control_plane.identity.sender import Sender
 from mldiagnostics_operator.control_plane.memory import intervals
-from mldiagnostics_operator.control_plane.memory.intervals import (
-    LATE_S,
-    LEAST_SHARE,
-    ReportRate,
-    interval_s,
-)
+from mldiagnostics_operator.control_plane.memory.intervals import LATE_S, LEAST_SHARE, ReportRate, interval_s
 from mldiagnostics_operator.control_plane.memory.table import ReportTable
 from mldiagnostics_operator.control_plane.slices import finished
 from support.cluster.reports import apply, body_of
@@ -25,10 +20,15 @@ FLEETS = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 20_000), min_
 
 @given(FLEETS)
 def test_no_fleet_reports_more_often_than_the_leader_takes(fleet: dict[str, int]) -> None:
-    intervals_s = {name: interval_s(fleet, name, RATE) for name in fleet}
-    if max(intervals_s.values()) < limits.LONGEST_INTERVAL_S:
-        rates = [number / intervals_s[name] for name, number in fleet.items()]
-        assert sum(rates) <= limits.REPORTS_OF_ALL_PER_SECOND < limits.HANDSHAKES_PER_SECOND
+    rates = {name: number / interval_s(fleet, name, RATE) for name, number in fleet.items()}
+    if sum(fleet.values()) > limits.REPORTS_OF_ALL_PER_SECOND * INTERVAL_S:
+        share = limits.REPORTS_OF_ALL_PER_SECOND / len(fleet)
+        for name, number in fleet.items():
+            assert rates[name] <= max(share, number / limits.LONGEST_INTERVAL_S)
+    else:
+        assert sum(rates.values()) <= limits.REPORTS_OF_ALL_PER_SECOND
+    if limits.CONNECTIONS < sum(fleet.values()) <= limits.HANDSHAKES_PER_SECOND * limits.LONGEST_INTERVAL_S / 2:
+        assert sum(rates.values()) < limits.HANDSHAKES_PER_SECOND
 
 
 @given(FLEETS)

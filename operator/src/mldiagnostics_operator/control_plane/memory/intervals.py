@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from mldiagnostics_api.reports.models import INTERVAL_S
 
-from mldiagnostics_operator.control_plane.limits import (
-    LONGEST_INTERVAL_S,
-    REPORTS_OF_ALL_PER_SECOND,
-)
+from mldiagnostics_operator.control_plane.limits import LONGEST_INTERVAL_S, REPORTS_OF_ALL_PER_SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
