@@ -19,6 +19,8 @@ from typing import cast
 import uvloop
 from typing_extensions import override
 
+from bench.process_usage import cpu_seconds
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
@@ -104,12 +106,12 @@ class Load:
         connections = await self._connect()
         await self._as_fast_as_possible(connections, time.perf_counter() + 1.0)
         self.latencies_ms, self.denied, self.patched = [], 0, 0
-        start, cpu_start = time.perf_counter(), self._cpu_seconds()
+        start, cpu_start = time.perf_counter(), sum(map(cpu_seconds, self._job.pids))
         if self._job.per_second:
             await self._paced(connections, start)
         else:
             await self._as_fast_as_possible(connections, start + self._job.seconds)
-        seconds, cpu_seconds = time.perf_counter() - start, self._cpu_seconds() - cpu_start
+        seconds, cpu_s = time.perf_counter() - start, sum(map(cpu_seconds, self._job.pids)) - cpu_start
         for connection in connections:
             connection.close()
         return Figures(
@@ -117,15 +119,10 @@ class Load:
             denied=self.denied,
             patched=self.patched,
             seconds=seconds,
-            cpu_seconds=cpu_seconds,
+            cpu_seconds=cpu_s,
             p50_ms=statistics.median(self.latencies_ms),
             p99_ms=statistics.quantiles(self.latencies_ms, n=100)[98],
         )
-
-    def _cpu_seconds(self) -> float:
-        """Return the CPU time of all threads of the servers."""
-        threads = (thread for pid in self._job.pids for thread in Path(f"/proc/{pid}/task").glob("*/schedstat"))
-        return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9
 
     async def _connect(self) -> list[Connection]:
         tls = ssl.create_default_context(cafile=self._job.ca)
