@@ -236,7 +236,7 @@ async def _figures(cluster: ApiClient, fleet: Fleet, pids: dict[str, int]) -> li
     ends_s = [member.ended_after_s for member in ended if member.ended_after_s]
     latency = statistics.quantiles(fleet.latencies_ms, n=100)
     peak_mib = peak_rss_mib(pids["operator"])
-    writes = sum(begin < each < end for member in fleet.members for each in member.written)
+    writes = sum(len(_between(member.written, begin, end)) for member in fleet.members)
     return [
         ("start of the first run → status of all", f"{recorded_s:.0f} s", ""),
         ("reports a second", f"{reports / (end - begin):.0f}", ""),
@@ -273,8 +273,13 @@ def _completed(status: Object) -> float:
 def _ages(written: Iterable[float], begin: float, end: float) -> list[float]:
     """Return the times between two writes, from the last one before the measurement to its end."""
     last = max((each for each in written if each <= begin), default=begin)
-    moments = [last, *sorted({each for each in written if begin < each < end}), end]
+    moments = [last, *sorted(_between(written, begin, end)), end]
     return [after - before for before, after in pairwise(moments)]
+
+
+def _between(written: Iterable[float], begin: float, end: float) -> set[float]:
+    """Return the writes in a time; each is noted again when a watch starts anew."""
+    return {each for each in written if begin < each < end}
 
 
 def _share(values: Iterable[float], share: float) -> float:
