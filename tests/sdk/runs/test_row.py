@@ -73,6 +73,22 @@ def test_the_last_process_of_each_rank_is_its_row_in_any_order_of_records(found:
     assert [row.host for row in rows] == ["h0", "h1", "h2"]
 
 
+JOB_START = Record("event", 9, "goodput", payload={"job_start_time": 9.0})
+
+
+@given(st.permutations([
+    ("parent", said(0, 10, phase="Active")), ("parent", JOB_START),
+    ("daemon", said(0, 11, phase="Active")), ("daemon", JOB_START), ("daemon", said(0, 12, phase="Failed", step=1)),
+]))  # fmt: skip
+def test_a_daemon_that_repeats_the_start_of_its_parents_job_is_the_last_process(
+    found: list[tuple[str, Record]],
+) -> None:
+    [row] = rank_rows(found, now=12.0)
+    assert (row.incarnation, row.phase, row.step, row.started) == ("daemon", "Failed", 1, 11)
+    [row] = rank_rows([("parent", JOB_START)], now=12.0)
+    assert (row.incarnation, row.phase, row.started) == ("parent", "Active", 9), "until it has another record"
+
+
 def test_a_process_that_was_killed_before_its_first_sign_of_life_is_lost_by_the_interval_of_its_run() -> None:
     record = ("a", Record("metric", 100.0, "loss", 1.0))
     (row,) = rank_rows([record], now=131.0, interval_s=10.0)

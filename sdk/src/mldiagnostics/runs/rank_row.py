@@ -97,7 +97,7 @@ def rank_rows(records: Iterable[tuple[str, Record]], *, now: float, interval_s: 
             ports[record.rank, record.attempt, incarnation] = FieldReader(record.payload).integer("port")
     last: dict[int, tuple[tuple[int, float], RankRow]] = {}
     for (rank, attempt, incarnation), history in processes.items():
-        start = (attempt, min(record.t for record in history))
+        start = (attempt, _start_of(history))
         if rank not in last or start > last[rank][0]:
             row = _rank_row(rank, attempt, incarnation, history, now=now, interval_s=interval_s)
             last[rank] = start, replace(row, port=ports.get((rank, attempt, incarnation)))
@@ -136,7 +136,7 @@ def _rank_row(
         heartbeat=seen,
         step=step,
         step_time_s=step_time_s,
-        started=history[0].t,
+        started=_start_of(history),
         ended=seen if outcome.phase in FINAL else None,
         pod=host if host and place.text("podUid") else None,
         pod_uid=place.text("podUid") or None,
@@ -144,6 +144,14 @@ def _rank_row(
         slice=place.integer("slice"),
         host_index=place.integer("hostIndex"),
     )
+
+
+def _start_of(history: list[Record]) -> float:
+    """Return the first sign of life of a process, in Unix seconds.
+
+    Inputs of goodput have the time that they describe: a daemon repeats the start of its parent's job.
+    """
+    return min([record.t for record in history if not is_goodput(record)] or [record.t for record in history])
 
 
 def _step_of(record: Record) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +12,7 @@ from mldiagnostics_api.captures.policy import Policy
 from mldiagnostics_api.names import ARTIFACTS_FINALIZER
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_kube.cache.informer import Backoff
+from mldiagnostics_kube.client.api_client import ApiClient
 from mldiagnostics_kube.client.apiserver import NotFound, path_to
 from mldiagnostics_kube.process.clock import utc_now
 from mldiagnostics_operator.runs.cleanup import deletion
@@ -26,10 +27,11 @@ from support.cluster.definitions import install
 from support.cluster.operating import DEADLINE_S
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
     from pathlib import Path
 
-    from mldiagnostics_kube.client.api_client import ApiClient
+    from mldiagnostics_kube.client.credentials import Credentials
+    from support.cluster.api_servers import ApiServer
 
 pytestmark = pytest.mark.apiserver
 
@@ -82,15 +84,8 @@ def held(body: dict[str, Any]) -> bool:
     return ARTIFACTS_FINALIZER in body["metadata"].get("finalizers", ())
 
 
-@pytest.fixture
-async def scene(
-    cluster: ApiClient, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Scene]:
-    await install(cluster, RUNS)
-    monkeypatch.setattr(deletion, "TRIES_S", (0.1, 0.1))
-    monkeypatch.setattr(deletion, "POLL_S", 0.1)
-    storage = Storage(tmp_path)
-    deletions = RunDeletions(
+def deletions_of(cluster: ApiClient, namespace: str, storage: Storage) -> RunDeletions:
+    return RunDeletions(
         cluster,
         [namespace],
         RunArtifacts(storage, Policy()),
@@ -101,6 +96,21 @@ async def scene(
         clock=utc_now,
         backoff=SOON,
     )
+
+
+def is_deleted(body: Mapping[str, Any]) -> bool:
+    return "deletionTimestamp" in body["metadata"]
+
+
+@pytest.fixture
+async def scene(
+    cluster: ApiClient, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Scene]:
+    await install(cluster, RUNS)
+    monkeypatch.setattr(deletion, "TRIES_S", (0.1, 0.1))
+    monkeypatch.setattr(deletion, "POLL_S", 0.1)
+    storage = Storage(tmp_path)
+    deletions = deletions_of(cluster, namespace, storage)
     running = asyncio.create_task(deletions.run())
     yield Scene(cluster, namespace, tmp_path)
     running.cancel()
@@ -129,7 +139,7 @@ async def test_a_run_that_goes_on_keeps_its_files_until_it_ends(scene: Scene) ->
     await scene.make("active", phase="Active")
     await scene.until(held, "active")
     await scene.cluster.request("DELETE", f"{scene.path}/active")
-    await scene.until(lambda body: "deletionTimestamp" in body["metadata"], "active")
+    await scene.until(is_deleted, "active")
     assert scene.files() == {"run-active"}
     await scene.cluster.patch(f"{scene.path}/active/status", {"status": {"phase": "Failed"}})
     await scene.until(lambda body: not body, "active")
@@ -143,3 +153,46 @@ async def test_storage_that_refuses_holds_the_object_for_a_few_tries_only(scene:
     event = await scene.delete("stuck")
     assert event.startswith("ArtifactsKept: Files of the run are left in its storage: the storage refuses: ")
     assert scene.files() == {"elsewhere"}
+
+
+class LateReads(ApiClient):
+    """Deletes a held run once it has read it, and returns what it read after a watch has delivered the deletion."""
+
+    def __init__(self, access: Credentials, *, is_trusted: bool = True) -> None:
+        super().__init__(access, is_trusted=is_trusted)
+        self.delivered = asyncio.Event()
+
+    async def get(self, path: str, **options: Any) -> dict[str, Any]:
+        body = await super().get(path, **options)
+        if held(body) and not is_deleted(body):
+            await self.request("DELETE", path)
+            async with asyncio.timeout(DEADLINE_S):
+                await self.delivered.wait()
+        return body
+
+    async def watch(self, *selected: Any, **options: Any) -> AsyncGenerator[dict[str, Any]]:
+        async with aclosing(super().watch(*selected, **options)) as events:
+            async for event in events:
+                yield event
+                if is_deleted(event["object"]):
+                    self.delivered.set()
+
+
+async def test_a_deletion_while_its_run_is_read_is_not_missed(
+    api_server: ApiServer, cluster: ApiClient, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await install(cluster, RUNS)
+    monkeypatch.setattr(deletion, "POLL_S", 0.1)
+    scene = Scene(cluster, namespace, tmp_path)
+    await scene.make("ended", phase="Completed")
+    storage = Storage(tmp_path)
+    late = await LateReads.connect({"KUBECONFIG": str(api_server.kubeconfig)})
+    running = asyncio.create_task(deletions_of(late, namespace, storage).run())
+    try:
+        await scene.until(lambda body: not body, "ended")
+        assert scene.files() == set()
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await late.aclose()
+        storage.close()

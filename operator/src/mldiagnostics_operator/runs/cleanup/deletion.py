@@ -22,6 +22,7 @@ from mldiagnostics_operator.runs.cleanup.artifacts import ForeignFiles
 from mldiagnostics_operator.runs.keys import ObjectKey
 from mldiagnostics_operator.runs.run import Run
 from mldiagnostics_operator.runs.watches.run_store import RunStore
+from mldiagnostics_operator.workqueue import Workqueue
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -80,15 +81,14 @@ class RunDeletions:
         self._rate = rate
         self._me = me
         self._clock = clock
-        self._queue: asyncio.Queue[ObjectKey] = asyncio.Queue()
-        self._queued: set[ObjectKey] = set()
+        self._queue: Workqueue[ObjectKey] = Workqueue()
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._informers = [
             Informer(
                 "deletable-runs",
                 [path_to(*RUNS.gvr, namespace=namespace)],
                 cluster=cluster,
-                store=RunStore(self.consider, self._enqueue),
+                store=RunStore(self.consider, self._queue.add),
                 metrics=metrics,
                 backoff=backoff,
                 selection=Selection(fields="spec.retention.deleteArtifacts=true", metadata_only=False),
@@ -99,7 +99,7 @@ class RunDeletions:
     def consider(self, body: Mapping[str, Any]) -> None:
         """Accept a run as the API returns it, with or without the field."""
         if artifact_action(body, self._clock()) is not ArtifactAction.NONE:
-            self._enqueue(ObjectKey(body["metadata"]["namespace"], body["metadata"]["name"]))
+            self._queue.add(ObjectKey(body["metadata"]["namespace"], body["metadata"]["name"]))
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -109,11 +109,6 @@ class RunDeletions:
             while True:
                 key = await self._queue.get()
                 group.create_task(self._settle(key))
-
-    def _enqueue(self, key: ObjectKey) -> None:
-        if key not in self._queued:
-            self._queued.add(key)
-            self._queue.put_nowait(key)
 
     async def _settle(self, key: ObjectKey) -> None:
         """Take the steps of a run until it needs none."""
@@ -128,7 +123,7 @@ class RunDeletions:
                 "The files of run %(run)s cannot be deleted with it: %(error)s", {"run": key.title, "error": error}
             )
         finally:
-            self._queued.discard(key)
+            self._queue.done(key)
 
     async def _step(self, path: str) -> bool:
         """Take the next step of a run; return whether another may follow."""
