@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics_diagnosis.phases import PHASES
 from mldiagnostics_diagnosis.summary import (
     MAX_OPERATIONS,
     MAX_STEPS,
     MAX_SUMMARY_BYTES,
-    PHASES,
     HostSummary,
     Memory,
     Operation,

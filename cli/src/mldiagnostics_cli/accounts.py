@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.commands.source_options import SourceChoice
 
-__all__ = ["AccountOptions", "show_accounts"]
 
 COMMAND = "mldiag goodput"
 

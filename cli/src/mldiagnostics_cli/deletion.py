@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.store import Store
 
-__all__ = ["can_confirm", "confirm", "delete_each", "delete_files", "finish"]
 
 PARALLEL_DELETES = 32
 """Requests to a bucket at a time, as many as the read model has."""

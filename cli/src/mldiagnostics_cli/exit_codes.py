@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CLOSED_PIPE", "FAILED", "INTERRUPTED", "INVALID_USAGE", "PARTIAL"]
-
 FAILED: Final = 1
 """Nothing was done, or what was waited for has failed."""
 

@@ -19,7 +19,6 @@ from mldiagnostics_cli.exit_codes import INTERRUPTED
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-__all__ = ["Interruption", "exit_at_once", "run_interruptibly"]
 
 T = TypeVar("T")
 

@@ -24,18 +24,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.table import TableColumn
 
-__all__ = [
-    "PLAIN_WIDTH",
-    "as_text",
-    "has_colour",
-    "is_terminal",
-    "note",
-    "show",
-    "show_document",
-    "show_rows",
-    "terminal_width",
-    "unwritable",
-]
 
 T = TypeVar("T")
 

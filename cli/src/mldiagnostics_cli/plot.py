@@ -10,7 +10,6 @@ from mldiagnostics_cli.values import number
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["HEIGHT", "plot"]
 
 HEIGHT = 8
 """Lines of a plot."""

@@ -26,8 +26,6 @@ from mldiagnostics_cli.commands.xprofiler import xprofiler
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["program", "walk"]
-
 
 def _show_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if wanted:

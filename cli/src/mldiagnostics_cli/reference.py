@@ -12,7 +12,6 @@ from mldiagnostics_cli.program import walk
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["lines"]
 
 HEAD = """# The command line
 

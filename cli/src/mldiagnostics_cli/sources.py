@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.runs.run_record import RecordedRun
 
-__all__ = ["check_root", "find", "is_directory", "is_run_directory", "is_workload", "several"]
 
 _SHOWN = 5
 """Number of possible runs that a message names."""

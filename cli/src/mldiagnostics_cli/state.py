@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["state_directory"]
-
 
 def state_directory(part: str) -> Path:
     """Return the directory of a part of the command line; it may not exist."""

@@ -14,18 +14,6 @@ from mldiagnostics_cli.values import DASH
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = [
-    "PHASE_COLOURS",
-    "TableColumn",
-    "cell_widths",
-    "cut",
-    "cut_middle",
-    "display_width",
-    "fitting_columns",
-    "padded",
-    "painted",
-    "table",
-]
 
 T = TypeVar("T")
 

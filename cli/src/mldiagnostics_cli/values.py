@@ -12,7 +12,6 @@ from mldiagnostics.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["DASH", "age", "bytes_of", "moment", "number", "short_id", "size", "some_names"]
 
 DASH = "-"
 """Stands for a value that is not known."""

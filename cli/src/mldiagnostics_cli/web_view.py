@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
-__all__ = ["ViewOptions", "start_view"]
 
 _MODULE = "mldiagnostics_view"
 _MLDIAG = "mldiagnostics_cli"

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.store import Store
 
-__all__ = ["CaptureRecord", "read_record"]
 
 MAX_RECORD_BYTES = 64 * 2**20
 MAX_TEXT = 253

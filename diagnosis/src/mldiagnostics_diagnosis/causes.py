@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from mldiagnostics_diagnosis.matching import Job
     from mldiagnostics_diagnosis.phases import Phase
 
-__all__ = ["MEMORY_NEAR", "Cause", "cause_of"]
 
 LEAST_SHARE = 0.5
 """A cause explains at least half of the delay."""

@@ -21,8 +21,6 @@ from mldiagnostics_diagnosis.summary import MAX_SUMMARY_BYTES, HostSummary, pars
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["TraceUnreadable", "summarize"]
-
 
 class TraceUnreadable(ConfigurationError):
     """A trace has no summary: it is corrupt, or too large for the limits."""

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from mldiagnostics_diagnosis.matching import Job
     from mldiagnostics_diagnosis.summary import HostSummary, Operation
 
-__all__ = ["Comparison", "OperationChange", "compare"]
 
 MAX_OPERATIONS = 20
 

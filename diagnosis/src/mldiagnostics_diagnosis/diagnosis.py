@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from mldiagnostics_diagnosis.matching import Job
     from mldiagnostics_diagnosis.summary import HostSummary
 
-__all__ = ["INCONCLUSIVE", "NO_PROBLEM", "diagnose"]
 
 INCONCLUSIVE = "Inconclusive"
 NO_PROBLEM = "NoProblemFound"

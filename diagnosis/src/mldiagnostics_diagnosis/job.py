@@ -13,8 +13,6 @@ from mldiagnostics.store import open_store
 
 from mldiagnostics_diagnosis.sessions import diagnose_session
 
-__all__ = ["run"]
-
 
 def run(log_directory: str, session: str) -> int:
     """Diagnose a session and print the result as one line of JSON.

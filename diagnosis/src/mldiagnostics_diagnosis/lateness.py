@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["CRITICAL", "WARNING", "LateHost", "delays", "is_late", "is_steady", "late_hosts"]
 
 WARNING = 0.1
 """Share of the step without the delay from which a delay counts."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Limits", "Resources", "apply"]
 
 MIB = 2**20
 _PARENT_BYTES = 96 * MIB

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from mldiagnostics_diagnosis.phases import Phase
     from mldiagnostics_diagnosis.summary import HostSummary, Operation
 
-__all__ = ["FEWEST_STEPS", "LEAST_COVERAGE", "Job", "match"]
 
 FEWEST_STEPS = 5
 LEAST_COVERAGE = 0.8

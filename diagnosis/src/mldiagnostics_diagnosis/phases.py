@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-__all__ = ["HOST_PHASES", "PHASES", "Phase"]
-
 Phase = Literal[
     "input",
     "host",

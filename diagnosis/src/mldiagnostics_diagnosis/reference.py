@@ -12,8 +12,6 @@ from mldiagnostics_diagnosis.matching import FEWEST_STEPS, LEAST_COVERAGE
 from mldiagnostics_diagnosis.rule import percent
 from mldiagnostics_diagnosis.rules import RULES
 
-__all__ = ["reference"]
-
 HEAD = """# The rules of the diagnosis
 
 Written by `python -m mldiagnostics_diagnosis.reference`; do not edit. A rule sees the summaries of all hosts and no

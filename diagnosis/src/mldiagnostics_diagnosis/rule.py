@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_diagnosis.matching import Job
 
-__all__ = ["Rule", "host_at", "milliseconds", "percent", "severity_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Rule:

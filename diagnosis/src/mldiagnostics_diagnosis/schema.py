@@ -11,8 +11,6 @@ from typing import Any
 
 from mldiagnostics.findings import MAX_EVIDENCE, MAX_FINDINGS, MAX_HOSTS, MAX_NUMBER, MAX_TEXT, SEVERITIES, VERSION
 
-__all__ = ["schema"]
-
 Schema = dict[str, Any]
 
 

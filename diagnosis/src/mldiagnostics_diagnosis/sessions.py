@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from mldiagnostics_diagnosis.limits import Limits
     from mldiagnostics_diagnosis.summary import HostSummary
 
-__all__ = ["SessionDiagnosis", "diagnose_session", "read_summaries"]
 
 _PARALLEL_READS = 32
 

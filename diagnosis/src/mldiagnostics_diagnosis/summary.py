@@ -10,9 +10,7 @@ from typing import Annotated, Literal, Self
 from mldiagnostics.errors import ConfigurationError
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from mldiagnostics_diagnosis.phases import PHASES, Phase
-
-__all__ = ["MAX_SUMMARY_BYTES", "PHASES", "VERSION", "HostSummary", "parse_summary"]
+from mldiagnostics_diagnosis.phases import Phase  # noqa: TC001 - pydantic reads it
 
 VERSION = 1
 MAX_SUMMARY_BYTES = 16 * 1024

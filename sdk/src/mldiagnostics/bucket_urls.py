@@ -11,8 +11,6 @@ from typing import Final
 
 from mldiagnostics.errors import ConfigurationError
 
-__all__ = ["FORMS", "SCHEMES", "BucketUrl", "Scheme"]
-
 
 @dataclass(frozen=True, slots=True)
 class Scheme:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from functools import partial
 
-__all__ = ["STEP_S", "clock_ahead", "steady"]
-
 _HAS_BOOT_TIME = hasattr(time, "CLOCK_BOOTTIME")
 
 steady = partial(time.clock_gettime, time.CLOCK_BOOTTIME) if _HAS_BOOT_TIME else time.monotonic

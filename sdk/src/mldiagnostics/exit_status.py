@@ -17,8 +17,6 @@ from mldiagnostics.store import open_store
 if TYPE_CHECKING:
     from mldiagnostics.lifecycle.outcome import RunOutcome
 
-__all__ = ["leave_exit_status", "outcome_left"]
-
 
 def leave_exit_status(directory: str, incarnation: str) -> bool:
     """Let the C library write the status of this process when it ends.

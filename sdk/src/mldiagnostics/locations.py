@@ -6,8 +6,6 @@ import os
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["BUCKET_SCHEMES", "absolute_location", "is_bucket", "is_on_volume", "local_path", "path_of"]
-
 BUCKET_SCHEMES = ("gs", "s3", "az", "abfss")
 """Schemes of URLs in buckets: Google Cloud, S3 and its relatives, Azure, and Azure with the account in the URL."""
 

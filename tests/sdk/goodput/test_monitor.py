@@ -27,7 +27,8 @@ from mldiagnostics.goodput_utils import GCPOptions
 from mldiagnostics.monitoring import GoodputMonitor
 from mldiagnostics.monitoring_elastic import ElasticGoodputMonitor
 from mldiagnostics.store import open_store
-from support.goodput.monitors import alive, curves, eventually, last, monitors_of
+from support.goodput.monitors import alive, curves, last, monitors_of
+from support.programs.processes import eventually
 from support.records import found
 from support.servers.monitoring_server import monitoring_server
 

@@ -7,8 +7,8 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
-from support.goodput.monitors import alive, eventually, last, monitors_of
-from support.programs.processes import Programs
+from support.goodput.monitors import alive, last, monitors_of
+from support.programs.processes import Programs, eventually
 
 if TYPE_CHECKING:
     from pathlib import Path

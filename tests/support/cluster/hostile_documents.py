@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from random import Random
 
-__all__ = ["hostile_document", "valid_document"]
 
 _TIME: Final = "2026-01-01T00:00:00Z"
 _OWNER: Final = {"apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": "u2", "controller": True}

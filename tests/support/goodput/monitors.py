@@ -6,13 +6,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from support.programs.processes import LIMIT_S, eventually
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-__all__ = ["LIMIT_S", "alive", "curves", "eventually", "last", "monitors_of"]
 
 
 def curves(tensorboard: Path) -> dict[str, list[tuple[int, float]]]:

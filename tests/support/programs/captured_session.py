@@ -12,8 +12,6 @@ from support.servers.profiler_process import profiler_process
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["capture_session", "put_session"]
-
 
 def capture_session(folder: Path) -> Path:
     """Capture a program, and return the directory of the traces."""

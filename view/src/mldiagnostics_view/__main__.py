@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-__all__ = ["main"]
-
 _INTERRUPTED: Final = 130
 """Exit code after Ctrl-C, as that of other commands."""
 

@@ -15,7 +15,6 @@ from mldiagnostics_view.limits import MAX_VERDICTS, PARALLEL_REVIEWS, VERDICT_AG
 if TYPE_CHECKING:
     from mldiagnostics_kube.client.api_client import ApiClient
 
-__all__ = ["ANYBODY", "Access", "Right", "SubjectReviews", "Viewer"]
 
 _REVIEWS: Final = path_to("authorization.k8s.io", "v1", "subjectaccessreviews")
 

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from mldiagnostics_view.deployment_settings import DeploymentConfig
     from mldiagnostics_view.endpoints.bodies import Body
 
-__all__ = ["serving"]
 
 _log: Final = logging.getLogger(__name__)
 

@@ -15,8 +15,6 @@ from mldiagnostics_kube.process.settings import Setting
 
 from mldiagnostics_view.settings import DEFAULT_PORT
 
-__all__ = ["DeploymentConfig", "load", "reference"]
-
 _HEADER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}")
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from mldiagnostics_view.sources.catalog import SourceList
     from mldiagnostics_view.sources.source import ListedRun, RunDetail
 
-__all__ = ["RunActions", "capture_document", "run_document", "runs_document"]
-
 
 class RunActions(NamedTuple):
     """Actions that a viewer has for a run; see `Captures.obstacle`."""

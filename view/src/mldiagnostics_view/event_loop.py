@@ -15,7 +15,6 @@ from mldiagnostics_view.limits import MAX_THREADS
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-__all__ = ["run_to_exit"]
 
 _INTERRUPTED: Final = 128 + signal.SIGINT
 """Exit code after Ctrl-C, as that of other commands."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_view.settings import Settings
 
-__all__ = ["run"]
-
 
 def run(arguments: Sequence[str]) -> NoReturn:
     """Serve, and open a browser, until Ctrl-C or SIGTERM ends the process.

@@ -13,7 +13,6 @@ from mldiagnostics_view.limits import MAX_DEPTH, MAX_VALUE_CHARS, MAX_VALUES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["run_values"]
 
 Cell = str | int | float | bool | None
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from mldiagnostics_view.sources.source import ListedSource
     from mldiagnostics_view.xprof.opening import SessionOpener
 
-__all__ = ["Address", "listening", "serving"]
-
 
 @asynccontextmanager
 async def serving(settings: Settings, assets: Mapping[str, Body] | None = None) -> AsyncIterator[str]:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from mldiagnostics.runs import FindingRow
     from mldiagnostics_diagnosis.summary import HostSummary, Steps
 
-__all__ = ["noted_diagnosis", "session_diagnosis"]
 
 NEXT_STEP = "Diagnose the session with `mldiag diagnose` to see what each step loses, by host and phase."
 

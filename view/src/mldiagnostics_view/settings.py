@@ -15,7 +15,6 @@ from mldiagnostics_kube.client.cluster_options import ClusterOptions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Settings", "parse"]
 
 DEFAULT_PORT: Final = 8425
 _PORTS_TRIED: Final = 10

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["BINS_PER_DOUBLING", "step_histogram"]
 
 BINS_PER_DOUBLING: Final = 16
 """Bins are 4.4 % wide: steps from 1 ms to 1 h have 350 at most."""

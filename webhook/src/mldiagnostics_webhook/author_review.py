@@ -9,8 +9,6 @@ from mldiagnostics_api.schedules.author import Author
 from mldiagnostics_webhook.review import Unreadable, encoded, permission, read_request
 from mldiagnostics_webhook.review_handler import ReviewResponse
 
-__all__ = ["answer_author"]
-
 _log: Final = logging.getLogger(__name__)
 
 _PATH: Final = f"/metadata/annotations/{AUTHOR_ANNOTATION.replace('/', '~1')}"

@@ -7,8 +7,6 @@ from typing import Any, Final, Self
 
 from mldiagnostics_api.resources import CONNECTIONS
 
-__all__ = ["CaptureStatus", "manifest"]
-
 KEPT_S: Final = 7 * 86_400
 """Finished objects of such captures are deleted after a week; the profiles are kept."""
 _NAME_CHARACTERS: Final = 40

@@ -9,8 +9,6 @@ from mldiagnostics.layout import is_trace, summary_key, trace_stem
 
 from mldiagnostics_api.v1alpha1.shared import LONGEST_PULSE_MS
 
-__all__ = ["SHORTEST_MS", "divided_traces", "kept_hosts", "pulse_ms"]
-
 SHORTEST_MS: Final = 300
 STEPS: Final = 7
 """Steps of a pulse: a diagnosis compares at least five whole ones."""

@@ -10,8 +10,6 @@ from typing import Any, Final, Self
 
 from mldiagnostics_api.resources import CONNECTIONS
 
-__all__ = ["Author"]
-
 LONGEST: Final = 16 * 1024
 """Authors with more groups are not noted; all annotations of an object may have 256 KiB."""
 

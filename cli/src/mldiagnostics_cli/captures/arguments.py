@@ -12,7 +12,6 @@ from mldiagnostics.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["milliseconds", "read_addresses", "with_port"]
 
 STANDARD_INPUT = "-"
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m)")

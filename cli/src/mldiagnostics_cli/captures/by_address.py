@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.captures.settings import CaptureSettings
     from mldiagnostics_cli.interruption import Interruption
 
-__all__ = ["capture_addresses", "conclude", "prepare", "record", "show_targets"]
-
 
 async def capture_addresses(
     addresses: Sequence[str], settings: CaptureSettings, output: OutputFormat, *, interruption: Interruption

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
     Body = Mapping[str, Any]
 
-__all__ = ["capture_in_cluster"]
 
 OPERATOR_S: Final = 30.0
 """An operator takes a new object within a second; after so long none is there."""

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.commands.options import OutputFormat
     from mldiagnostics_cli.interruption import Interruption
 
-__all__ = ["FilesOfRun", "ProfiledProcess", "capture_here_or", "processes_of"]
 
 LOCALHOST: Final = "127.0.0.1"
 _NO_PORT: Final = "listens on no port; pass `on_demand_xprof=True` to `machinelearning_run`, or pass --port"

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.commands.options import OutputFormat
     from mldiagnostics_cli.interruption import Interruption
 
-__all__ = ["capture_vms"]
-
 
 async def capture_vms(
     names: Sequence[str],

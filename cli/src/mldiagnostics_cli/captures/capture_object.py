@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     Body = Mapping[str, Any]
 
-__all__ = ["create_or_withdraw", "delete_capture", "path_of", "withdraw_capture"]
-
 
 async def create_or_withdraw(cluster: Cluster, namespace: str, body: Body, interruption: Interruption) -> Body:
     """Create an object and return it, or withdraw it after Ctrl-C.

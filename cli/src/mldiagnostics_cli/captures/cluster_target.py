@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_api.captures.targets import TargetFilter
 
-__all__ = ["ClusterTarget", "TargetNarrowing", "is_address", "parse_targets"]
 
 _SHORT_KINDS: Final = {
     "lws": "LeaderWorkerSet",

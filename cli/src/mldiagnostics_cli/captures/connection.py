@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.captures.cluster_target import ClusterTarget, TargetNarrowing
     from mldiagnostics_cli.captures.settings import CaptureSettings
 
-__all__ = ["exit_code_of", "manifest", "result_document"]
-
 
 def manifest(target: ClusterTarget, narrowing: TargetNarrowing, settings: CaptureSettings) -> dict[str, Any]:
     """Return the object to create; the API server completes its name.

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.commands.options import OutputFormat
     from mldiagnostics_cli.interruption import Interruption
 
-__all__ = ["capture_directly", "find_pods"]
 
 _ANY = Policy(allowed_ports=Ranges.parse("1-65535"), host_network=True)
 """The rights of the user are the only limits: port-forward reaches what the user may reach."""

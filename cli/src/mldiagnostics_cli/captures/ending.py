@@ -8,8 +8,6 @@ from typing import Any
 
 from mldiagnostics_cli.interruption import Interruption
 
-__all__ = ["CaptureEnd", "CaptureWork"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureEnd:

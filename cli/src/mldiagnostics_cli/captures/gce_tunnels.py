@@ -18,7 +18,6 @@ from mldiagnostics_cli.output import note
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
-__all__ = ["VirtualMachine", "gcloud_problem", "tunnels", "workers_of"]
 
 LOCALHOST: Final = "127.0.0.1"
 CONNECT_S: Final = 60.0

@@ -17,7 +17,6 @@ from mldiagnostics_cli.table import cut
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-__all__ = ["LiveLine"]
 
 REDRAW_S = 0.2
 _CLEAR = "\r\x1b[K"

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.captures.ending import CaptureEnd
     from mldiagnostics_cli.xprof.instances import XprofInstance
 
-__all__ = ["open_capture"]
-
 
 def open_capture(end: CaptureEnd, options: ClusterOptions) -> None:
     """Open the session of a capture in the server of its log directory.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_api.captures.capture_object import CaptureStatus
 
-__all__ = ["finding_of", "show_verdict"]
-
 
 def show_verdict(status: CaptureStatus) -> bool:
     """Print the findings of a complete capture, or why they are missing.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.capture import Outcome
 
-__all__ = ["CaptureProgress"]
-
 
 class CaptureProgress:
     """Shows outcomes as they arrive.

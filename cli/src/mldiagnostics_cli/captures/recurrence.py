@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.captures.recurrence_arguments import RecurrenceArguments
 
-__all__ = ["Recurrence", "recurrence_of"]
 
 _NAME: Final = "capture"
 _TARGET: Final = "target"

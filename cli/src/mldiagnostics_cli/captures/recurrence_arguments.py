@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["RecurrenceArguments"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecurrenceArguments:

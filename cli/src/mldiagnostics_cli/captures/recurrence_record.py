@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_api.schedules.decision import WantedCapture
 
-__all__ = ["RecurrenceRecord"]
 
 _LARGEST: Final = 4 * 2**20
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.captures.run_samples import RunSamples
     from mldiagnostics_cli.interruption import Interruption
 
-__all__ = ["LOOK_S", "repeat", "repeated"]
 
 LOOK_S: Final = 5.0
 """Longest time between two looks at the clock and at the files of the run, as in a cluster."""

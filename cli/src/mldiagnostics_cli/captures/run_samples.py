@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from mldiagnostics.runs import RankRow
     from mldiagnostics.runs.run_record import RecordedRun
 
-__all__ = ["RunSamples", "SampledRun", "is_of_files"]
 
 ACCOUNT_S: Final = 30.0
 """Time between two accounts, which read the records."""

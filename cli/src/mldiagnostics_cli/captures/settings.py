@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-__all__ = ["DEFAULT_DIRECTORY", "DEFAULT_PORT", "CaptureSettings"]
-
 DEFAULT_PORT = 9999
 """Port of the profiler server where an address has none: the one of the operator and of the SDK."""
 

@@ -6,8 +6,6 @@ import subprocess
 
 from mldiagnostics.errors import ConfigurationError
 
-__all__ = ["slurm_hosts"]
-
 TIMEOUT_S = 30.0
 
 

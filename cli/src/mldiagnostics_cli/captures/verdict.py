@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.captures.ending import CaptureEnd, CaptureWork
     from mldiagnostics_cli.interruption import Interruption
 
-__all__ = ["with_verdict"]
-
 
 def with_verdict(work: CaptureWork, *, is_shown: bool = True, is_pulse: bool = False) -> CaptureWork:
     """Return a capture that prints the findings after its outcomes.

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     Object = dict[str, Any]
 
-__all__ = ["ObjectName", "owners_of", "read_object"]
 
 _POD_ALIASES = ("po", "pod", "pods")
 

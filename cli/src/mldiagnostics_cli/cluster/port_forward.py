@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_kube.client.api_client import ApiClient
 
-__all__ = ["PodPort", "forwarded"]
 
 PROTOCOL: Final = "v4.channel.k8s.io"
 LOCALHOST: Final = "127.0.0.1"

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.captures.settings import CaptureSettings
     from mldiagnostics_cli.interruption import Interruption
 
-__all__ = ["capture"]
-
 
 def _parse_duration(text: str) -> int:
     from mldiagnostics_cli.captures.arguments import milliseconds

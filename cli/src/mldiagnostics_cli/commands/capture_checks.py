@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import click
 
-__all__ = ["check_options", "refuse_options", "typed_options"]
-
 
 def check_options(context: click.Context, *, is_repeated: bool) -> None:
     """Raise `UsageError` if options are given that exclude each other."""

@@ -11,7 +11,6 @@ from mldiagnostics_kube.client.cluster_options import ClusterOptions
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["chosen_cluster", "cluster_options"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 

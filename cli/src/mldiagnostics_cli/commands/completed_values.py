@@ -27,16 +27,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.runs.source import RunSource
 
-__all__ = [
-    "complete_groups",
-    "complete_metrics",
-    "complete_runs",
-    "complete_schedules",
-    "complete_sessions",
-    "complete_sources",
-    "complete_tags",
-    "complete_triggers",
-]
 
 LIMIT_S: Final = 3.0
 """A user who presses Tab waits no longer for a bucket or a cluster."""

@@ -6,8 +6,6 @@ import click
 
 from mldiagnostics_cli.commands.options import examples
 
-__all__ = ["MLDIAG", "XPROFILER", "complete_variable", "completion"]
-
 MLDIAG, XPROFILER = "mldiag", "mldiag-xprofiler"
 """Programs with a command line of their own."""
 

@@ -13,8 +13,6 @@ from mldiagnostics_cli.commands.source_options import source_options
 if TYPE_CHECKING:
     from mldiagnostics_cli.commands.source_options import SourceChoice
 
-__all__ = ["diagnose"]
-
 
 @click.command(
     epilog=examples(

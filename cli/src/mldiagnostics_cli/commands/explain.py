@@ -12,8 +12,6 @@ from mldiagnostics_cli.commands.options import OutputFormat, examples, output_op
 if TYPE_CHECKING:
     from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
-__all__ = ["explain"]
-
 
 @click.command(
     epilog=examples(

@@ -13,8 +13,6 @@ from mldiagnostics_cli.commands.source_options import source_options
 if TYPE_CHECKING:
     from mldiagnostics_cli.commands.source_options import SourceChoice
 
-__all__ = ["goodput"]
-
 
 def _parse_window(text: str) -> float:
     from mldiagnostics.goodput.options import window

@@ -12,8 +12,6 @@ from mldiagnostics_cli.commands.source_options import source_options
 if TYPE_CHECKING:
     from mldiagnostics_cli.commands.source_options import SourceChoice
 
-__all__ = ["mcp"]
-
 
 @click.command(
     epilog=examples(

@@ -14,8 +14,6 @@ from mldiagnostics_cli.commands.trace import HOUR_US
 if TYPE_CHECKING:
     from mldiagnostics_cli.trace.cloud_logging import JobLogs
 
-__all__ = ["mltrace"]
-
 
 @click.command(
     epilog=examples(

@@ -11,17 +11,6 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "PROGRAM_SETTINGS",
-    "OutputFormat",
-    "examples",
-    "needed",
-    "output_option",
-    "parse_moment",
-    "parsed",
-    "since_option",
-    "storage_option",
-]
 
 PROGRAM_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 """Context settings of the commands that are programs."""

@@ -13,7 +13,6 @@ from mldiagnostics_cli.commands.source_options import source_options
 if TYPE_CHECKING:
     from mldiagnostics_cli.commands.source_options import SourceChoice
 
-__all__ = ["profiles"]
 
 session_argument = click.argument("session", nargs=-1, required=True, shell_complete=complete_sessions)
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask for a confirmation.")

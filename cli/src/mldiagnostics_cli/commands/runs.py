@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.commands.source_options import SourceChoice
 
-__all__ = ["runs"]
 
 PHASES = ("Pending", "Active", "Completed", "Failed")
 

@@ -6,8 +6,6 @@ import click
 
 from mldiagnostics_cli.commands.completed_values import complete_triggers
 
-__all__ = ["cron_option", "time_zone_option", "trigger_option"]
-
 cron_option = click.option(
     "--cron", metavar="EXPRESSION", help="Capture at these times: minute hour day month weekday."
 )

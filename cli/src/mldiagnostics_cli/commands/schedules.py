@@ -14,7 +14,6 @@ from mldiagnostics_cli.commands.schedule_options import cron_option, time_zone_o
 if TYPE_CHECKING:
     from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
-__all__ = ["schedules"]
 
 names_argument = click.argument("name", nargs=-1, required=True, shell_complete=complete_schedules)
 

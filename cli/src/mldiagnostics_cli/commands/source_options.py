@@ -12,8 +12,6 @@ from mldiagnostics_kube.client.cluster_options import ClusterOptions
 from mldiagnostics_cli.commands.cluster_options import cluster_options
 from mldiagnostics_cli.commands.options import DEFAULT_STORAGE, STORAGE_VARIABLE
 
-__all__ = ["SourceChoice", "source_options", "storage_option"]
-
 storage_option = click.option(
     "-s",
     "--storage",

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.commands.source_options import SourceChoice
     from mldiagnostics_cli.trace.cloud_logging import JobLogs
 
-__all__ = ["trace"]
 
 HOUR_US = 3600 * 10**6
 SEVERITIES = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")

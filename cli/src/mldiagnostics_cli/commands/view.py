@@ -12,8 +12,6 @@ from mldiagnostics_cli.commands.options import examples
 if TYPE_CHECKING:
     from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
-__all__ = ["view"]
-
 
 @click.command(
     epilog=examples(

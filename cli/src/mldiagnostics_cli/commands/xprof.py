@@ -14,7 +14,6 @@ from mldiagnostics_cli.xprof.limits import CACHE_BYTES, IDLE_S
 if TYPE_CHECKING:
     from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
-__all__ = ["xprof"]
 
 LOCAL, KUBERNETES, GCE = "local", "kubernetes", "gce"
 PLACES = (LOCAL, KUBERNETES, GCE)

@@ -8,8 +8,6 @@ from mldiagnostics_cli.commands import xprofiler_hosting
 from mldiagnostics_cli.commands.options import PROGRAM_SETTINGS, examples
 from mldiagnostics_cli.commands.xprofiler_options import ManyValuesCommand, ignored
 
-__all__ = ["xprofiler"]
-
 
 @click.group(
     context_settings=PROGRAM_SETTINGS,

@@ -7,8 +7,6 @@ import click
 from mldiagnostics_cli.commands.options import OutputFormat, examples, needed
 from mldiagnostics_cli.commands.xprofiler_options import ManyValuesCommand, ignored
 
-__all__ = ["connect", "create", "delete", "list_"]
-
 _VERBOSE = "Accepted; it has no effect."
 _ZONE = "Zone of the virtual machine; not used with --gke."
 _GKE = "Servers on Kubernetes, in the namespace xprofiler; else virtual machines."

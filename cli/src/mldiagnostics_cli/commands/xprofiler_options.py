@@ -9,7 +9,6 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["ManyValuesCommand", "ignored"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 

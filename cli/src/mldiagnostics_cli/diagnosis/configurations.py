@@ -9,7 +9,6 @@ from mldiagnostics.runs.flat_configs import flattened
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["difference"]
 
 SECTIONS = ("user", "hardware")
 """Another version of software is a reason to compare two runs."""

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from mldiagnostics.findings import Diagnosis, Figure, Finding, FindingHost
     from mldiagnostics_diagnosis.comparison import Comparison, OperationChange
 
-__all__ = ["comparison_lines", "diagnosis_lines", "finding_lines", "operation_changes"]
 
 _INDENT: Final = 10
 _COLOURS: Final[Mapping[str, str]] = {"critical": "\x1b[31m", "warning": "\x1b[33m", "info": "\x1b[32m"}

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.runs.source import RunSource
 
-__all__ = ["diagnosed"]
-
 
 def diagnosed(source: RunSource, reference: str) -> tuple[SessionRow, SessionDiagnosis]:
     """Return the session of a reference with its files, and its diagnosis.

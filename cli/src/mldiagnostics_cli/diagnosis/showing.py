@@ -18,8 +18,6 @@ from mldiagnostics_cli.profiles.references import find_run, opened
 if TYPE_CHECKING:
     from mldiagnostics_cli.commands.source_options import SourceChoice
 
-__all__ = ["show_comparison", "show_diagnosis"]
-
 
 def show_diagnosis(choice: SourceChoice, reference: str, output: OutputFormat) -> None:
     """Print the findings about a session.

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
     Object = dict[str, Any]
 
-__all__ = ["check_cluster"]
 
 PRODUCT = "app.kubernetes.io/part-of=mldiagnostics"
 SCHEMAS = f"/openapi/v3/apis/{GROUP}/{VERSION}"

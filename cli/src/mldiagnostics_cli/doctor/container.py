@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     Object = dict[str, Any]
 
-__all__ = ["check_pod_sdk", "sdk_findings"]
 
 PROBE_S = 60.0
 """A bucket may not respond, and Python starts slowly in a container with little CPU."""

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["AS_PROGRAM", "probe", "python_of_program"]
 
 AS_PROGRAM = "as-program"
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
-__all__ = ["diagnose"]
-
 
 def diagnose(
     target: str | None, options: ClusterOptions, *, storage: str, storage_is_given: bool, output: OutputFormat

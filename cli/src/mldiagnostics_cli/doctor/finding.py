@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["DoctorFinding", "State", "broken", "fine", "unknown"]
-
 
 class State(StrEnum):
     """State of one part."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.doctor.finding import DoctorFinding
 
-__all__ = ["check_injection", "check_labels"]
-
 
 async def check_labels(cluster: Cluster) -> list[DoctorFinding]:
     """Return which workloads of the namespace are runs. Raises `ClusterError`."""

@@ -18,16 +18,6 @@ if TYPE_CHECKING:
 
     Object = Mapping[str, Any]
 
-__all__ = [
-    "OPERATOR",
-    "WEBHOOK",
-    "certificate_finding",
-    "definition_finding",
-    "deployment_finding",
-    "endpoint_finding",
-    "missing_fields",
-    "version_finding",
-]
 
 OPERATOR, WEBHOOK = "operator", "webhook"
 """Names of the containers in the charts' Deployments."""

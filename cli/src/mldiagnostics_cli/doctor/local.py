@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.doctor.finding import DoctorFinding
 
-__all__ = ["check_installation", "check_storage"]
 
 MEMBERS = ("mldiagnostics", "mldiagnostics-api", "mldiagnostics-kube")
 """Distributions of the same version as the command line."""

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     Object = Mapping[str, Any]
 
-__all__ = ["network_finding", "selects"]
 
 OPERATOR_NAME = "mldiagnostics-connection-operator"
 

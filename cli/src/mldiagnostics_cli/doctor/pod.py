@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     Object = dict[str, Any]
 
-__all__ = ["check_pod_injection", "check_pod_network", "check_pod_port", "check_pod_reports", "choose_pod"]
 
 PROBE_S = 10.0
 

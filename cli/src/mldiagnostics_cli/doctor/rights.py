@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.doctor.finding import DoctorFinding
 
-__all__ = ["check_rights"]
 
 REVIEWS = path_to("authorization.k8s.io", "v1", "selfsubjectaccessreviews")
 WHO = path_to("authentication.k8s.io", "v1", "selfsubjectreviews")

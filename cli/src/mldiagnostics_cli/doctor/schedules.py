@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_kube.client.cluster import Cluster
 
-__all__ = ["check_schedules", "schedule_findings"]
 
 PART: Final = "schedules"
 MOST: Final = 100

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     Object = Mapping[str, Any]
 
-__all__ = ["InjectionExplanation", "InjectionState", "explain_pod", "explain_workload"]
 
 INJECTED_PREFIX = "Injected: "
 SETTINGS = InjectionSettings(cluster="this-cluster")

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from mldiagnostics_kube.client.cluster import Cluster
     from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
-__all__ = ["explain_object", "show_explanation"]
-
 
 def show_explanation(target: str, options: ClusterOptions, output: OutputFormat) -> None:
     """Print why a pod or the pods of a workload have a run, or none.

@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from mldiagnostics.text.terminal import printable
 
-__all__ = ["MAX_ANSWER_BYTES", "answer_of"]
-
 MAX_ANSWER_BYTES: Final = 32 << 10
 """Size of the JSON of an answer: a part of the context of a model."""
 

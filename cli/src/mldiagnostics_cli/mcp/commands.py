@@ -15,7 +15,6 @@ from mldiagnostics.text.terminal import printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["CommandFailed", "CommandRunner"]
 
 PARALLEL: Final = 2
 """Commands at a time; others wait."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.commands.source_options import SourceChoice
 
-__all__ = ["serve"]
 
 LOOPBACK: Final = "127.0.0.1"
 _PATH: Final = "/mcp"

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.mcp.commands import CommandRunner
 
-__all__ = ["CaptureTools", "RunTools"]
 
 Answer = dict[str, Any]
 Phase = Literal["Pending", "Active", "Completed", "Failed"]

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.commands.options import OutputFormat
     from mldiagnostics_cli.commands.source_options import SourceChoice
 
-__all__ = ["SourceSession", "adopt_sessions", "copy_session", "download_sessions", "files_of"]
 
 PARALLEL_COPIES = 8
 """Traces that are copied at a time; one stream of a bucket is slower than the network."""

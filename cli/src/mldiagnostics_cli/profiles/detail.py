@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.commands.source_options import SourceChoice
     from mldiagnostics_cli.profiles.figures import OperationTime, SessionFigures
 
-__all__ = ["compare_sessions", "show_session"]
-
 
 def show_session(choice: SourceChoice, reference: str, output: OutputFormat, *, top: int) -> None:
     """Print the figures of a session, with its `top` operations.

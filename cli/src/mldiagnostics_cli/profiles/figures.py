@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from mldiagnostics.findings import Diagnosis
     from mldiagnostics_diagnosis.summary import HostSummary
 
-__all__ = ["OperationTime", "SessionFigures", "figures_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class OperationTime:

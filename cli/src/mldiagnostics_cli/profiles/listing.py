@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.commands.source_options import SourceChoice
     from mldiagnostics_cli.runs.source import RunSource
 
-__all__ = ["columns", "show_sessions"]
 
 PARALLEL_LISTS = 8
 """Runs whose sessions are listed at a time; each reads up to 32 records of captures at a time itself."""

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.commands.source_options import SourceChoice
     from mldiagnostics_cli.runs.source import RunSource
 
-__all__ = ["find_run", "find_session", "find_sessions", "log_directory", "named_directory", "opened"]
 
 _SHOWN = 5
 """Number of sessions that a message names."""

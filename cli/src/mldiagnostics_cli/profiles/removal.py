@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.commands.source_options import SourceChoice
 
-__all__ = ["delete_sessions", "prune_sessions"]
-
 
 def delete_sessions(
     choice: SourceChoice, references: Sequence[str], output: OutputFormat, *, yes: bool, dry_run: bool

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.runs import SessionRow
 
-__all__ = ["expired"]
-
 
 def expired(
     sessions: Sequence[SessionRow], *, keep: int | None, older_than_s: float | None, now: float

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     Wait = Callable[[Coroutine[Any, Any, Any]], Any]
 
-__all__ = ["fetched_run", "fetched_session", "stored_sessions"]
-
 
 def stored_sessions(row: RunRow, known: Sequence[SessionRow]) -> list[SessionRow]:
     """Return the sessions of a run, the oldest first.

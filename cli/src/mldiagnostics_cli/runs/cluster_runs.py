@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
     Body = dict[str, Any]
 
-__all__ = ["ClusterRuns", "find_run_object", "open_cluster_runs"]
 
 T = TypeVar("T")
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.runs.source import RunSource
 
-__all__ = ["compare_runs", "runs_to_compare"]
 
 PLOT_HEIGHT = 5
 """Lines of each plot, of which there is one per run."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.commands.options import OutputFormat
     from mldiagnostics_cli.runs.source import DeletableRun, RunSource
 
-__all__ = ["delete_runs"]
-
 
 def delete_runs(
     source: RunSource, runs: Sequence[str], output: OutputFormat, *, yes: bool, force: bool, dry_run: bool

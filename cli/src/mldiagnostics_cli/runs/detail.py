@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.runs.source import RunSource
 
-__all__ = ["DetailQuery", "curve_lines", "show_run"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetailQuery:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.runs.run_edit import RunEdit
     from mldiagnostics_cli.runs.source import RunSource
 
-__all__ = ["edit_runs"]
-
 
 def edit_runs(source: RunSource, runs: Sequence[str], edit: RunEdit, output: OutputFormat) -> None:
     """Change the words of runs, and print them as they are now.

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.runs.run_edit import RunEdit
 
-__all__ = ["PLOT_POINTS", "FileRuns"]
 
 MAX_ACCOUNTED_BYTES: Final = 64 * 2**20
 """Records of a run whose goodput is computed for lists and pages: about two seconds of work."""

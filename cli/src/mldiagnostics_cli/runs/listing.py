@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.runs.source import RunSource
 
-__all__ = ["columns", "elapsed_s", "goodput_text", "phase_text", "show_runs"]
 
 _NAME_KEPT = 24
 """Characters of a name that stay where a terminal is narrow: runs of a sweep differ at the end of their names."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.commands.source_options import SourceChoice
     from mldiagnostics_cli.runs.source import RunSource
 
-__all__ = ["open_source"]
-
 
 @dataclass(frozen=True, slots=True)
 class _ChosenPlace:

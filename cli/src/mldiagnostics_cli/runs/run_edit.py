@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.runs import RunRow
 
-__all__ = ["RunEdit"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEdit:

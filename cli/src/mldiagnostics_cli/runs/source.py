@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.runs.run_edit import RunEdit
 
-__all__ = ["DeletableRun", "RunSource"]
-
 
 @dataclass(frozen=True, slots=True)
 class DeletableRun:

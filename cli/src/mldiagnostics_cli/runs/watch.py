@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.runs.source import RunSource
 
-__all__ = ["watch_run", "watch_runs"]
-
 
 def watch_runs(source: RunSource, wanted: RunFilter, output: OutputFormat, *, interval_s: float) -> None:
     """Print runs, and a line for each change, until Ctrl-C."""

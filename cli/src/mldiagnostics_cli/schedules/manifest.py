@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_api.schedules.decision import ScheduleRules
 
-__all__ = ["ScheduleArguments", "manifest", "rules"]
 
 _UNCREATED: Final = {"namespace": "default", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["create", "delete", "list_all", "read", "set_suspended"]
-
 
 def list_all(options: ClusterOptions) -> tuple[list[Object], str]:
     """Return the schedules of the namespaces, and the place in words."""

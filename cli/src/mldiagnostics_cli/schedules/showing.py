@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     Object = Mapping[str, Any]
 
-__all__ = ["show_schedule", "show_schedules"]
-
 
 def show_schedules(schedules: Sequence[Object], output: OutputFormat, *, place: str) -> None:
     """Print schedules, one a line."""

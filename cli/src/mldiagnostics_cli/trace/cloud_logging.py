@@ -17,8 +17,6 @@ from mldiagnostics_cli.captures.gce_tunnels import gcloud_problem
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["JobLogs"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLogs:

@@ -15,7 +15,6 @@ from mldiagnostics_cli.trace.moments import microseconds
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["SEVERITIES", "CorruptPart", "LogEntry", "MetricSample", "is_at_least", "of_document", "with_source"]
 
 SEVERITIES = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 """Severities of `--severity`, in order."""

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.trace.entries import LogEntry, MetricSample
 
-__all__ = ["FOOT", "HEAD", "TraceEvents"]
 
 HEAD = '{"displayTimeUnit":"ms","traceEvents":[\n'
 FOOT = '{"ph":"M","name":"mldiag","pid":1,"tid":0,"args":{}}]}\n'

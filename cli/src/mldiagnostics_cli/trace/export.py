@@ -40,16 +40,6 @@ if TYPE_CHECKING:
 
     _Source = str | JobLogs | RunRow | list[Path]
 
-__all__ = [
-    "STDIN",
-    "STDOUT",
-    "NothingShown",
-    "TraceOptions",
-    "WrittenTrace",
-    "default_out",
-    "show_trace",
-    "write_trace",
-]
 
 STDIN = STDOUT = "-"
 GZIP_SUFFIX = ".gz"

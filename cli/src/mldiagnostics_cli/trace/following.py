@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.trace.cloud_logging import JobLogs
     from mldiagnostics_cli.trace.export import TraceOptions
 
-__all__ = ["follow_trace"]
 
 EVERY_S = 10.0
 """Pause between two readings: Cloud Logging allows 60 a minute in a project."""

@@ -16,7 +16,6 @@ from mldiagnostics_cli.trace.text_lines import TextLogParser
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["LogItem", "read_log"]
 
 LogItem = LogEntry | MetricSample | CorruptPart
 

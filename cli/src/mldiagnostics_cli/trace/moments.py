@@ -7,8 +7,6 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["CLOCK", "microseconds", "of_clock", "of_glog"]
-
 CLOCK = re.compile(
     r"(?P<second>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,](?P<fraction>\d{1,9}))?\s?(?P<zone>Z|UTC|[+-]\d\d:?\d\d)?",
     re.ASCII,

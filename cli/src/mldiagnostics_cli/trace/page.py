@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["VIEWER", "page"]
 
 VIEWER: Final = "https://ui.perfetto.dev"
 

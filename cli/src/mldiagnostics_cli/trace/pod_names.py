@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["PodPosition", "position_of"]
-
 _OF_JOBSET = re.compile(r"(?:.*-)?(\d{1,6})-(\d{1,6})-[a-z0-9]{5}")
 """`<jobset>-<replicated job>-<slice>-<worker>-<5 letters or digits>`"""
 _OF_LWS = re.compile(r"(?:.*-)?(\d{1,6})-(\d{1,4})")

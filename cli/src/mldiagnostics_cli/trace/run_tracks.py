@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.trace.events import TraceEvents
 
-__all__ = ["run_events"]
 
 _SHOWN: frozenset[Kind] = frozenset({"metric", "event", "phase", "session", "drop"})
 

@@ -15,7 +15,6 @@ from mldiagnostics_cli.trace.moments import CLOCK, of_clock, of_glog
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["TextLogParser"]
 
 MAX_CONTINUATION = 64 * 1024
 """Characters of one entry that goes over several lines, as a traceback does; the rest is left out."""

@@ -19,7 +19,6 @@ from mldiagnostics_cli.xprof.instances import XprofInstance, free_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["GCE", "MachineSpec", "delete_on_gce", "forward_on_gce", "host_on_gce", "list_on_gce"]
 
 GCE: Final = "gce"
 PORT: Final = 8791

@@ -28,17 +28,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.xprof.instances import XprofInstance
     from mldiagnostics_cli.xprof.manifests import XprofSpec
 
-__all__ = [
-    "ServerScope",
-    "connect_instance",
-    "create_here",
-    "create_in_cluster",
-    "create_on_machine",
-    "delete_instances",
-    "host_here",
-    "show_instances",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerScope:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["LOCALHOST", "serve"]
 
 LOCALHOST = "127.0.0.1"
 CHUNK_BYTES = 64 * 1024

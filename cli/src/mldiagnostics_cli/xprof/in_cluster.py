@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.xprof.instances import XprofInstance
     from mldiagnostics_cli.xprof.manifests import XprofSpec
 
-__all__ = ["delete_in_cluster", "find_shown", "forward_in_cluster", "host_in_cluster", "list_in_cluster"]
-
 
 async def host_in_cluster(options: ClusterOptions, spec: XprofSpec, *, another: bool, wait: bool) -> XprofInstance:
     """Return the server of a log directory.

@@ -12,19 +12,6 @@ from mldiagnostics_cli.values import DASH, age
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "ENDED",
-    "FAILED",
-    "IDLE",
-    "RUNNING",
-    "STARTING",
-    "XprofInstance",
-    "columns",
-    "free_name",
-    "matching",
-    "nearest",
-    "trimmed",
-]
 
 RUNNING, STARTING, IDLE, FAILED = "Running", "Starting", "Idle", "Failed"
 ENDED = frozenset({IDLE, FAILED})

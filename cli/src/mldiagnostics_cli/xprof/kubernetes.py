@@ -30,16 +30,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.xprof.manifests import XprofSpec
 
-__all__ = [
-    "KUBERNETES",
-    "assigns_ids",
-    "create_on_kubernetes",
-    "delete_on_kubernetes",
-    "list_on_kubernetes",
-    "pod_port",
-    "start_on_kubernetes",
-    "wait_until_ready",
-]
 
 KUBERNETES = "kubernetes"
 _OPENSHIFT = "security.openshift.io"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CACHE_BYTES", "IDLE_S"]
-
 IDLE_S: Final = 2 * 3600.0
 """A server ends after so long without a reader: enough for a meeting, and no memory is held all night."""
 

@@ -24,8 +24,6 @@ from mldiagnostics_cli.state import state_directory
 from mldiagnostics_cli.xprof.instances import XprofInstance, free_name
 from mldiagnostics_cli.xprof.limits import CACHE_BYTES
 
-__all__ = ["LOCAL", "create_local", "delete_local", "has_profiles", "is_server", "list_local"]
-
 LOCAL = "local"
 SERVER = "mldiagnostics_cli.xprof.local_server"
 STATE = "xprof"

@@ -24,8 +24,6 @@ from mldiagnostics_cli.xprof.local import is_server
 from mldiagnostics_cli.xprof.stage_plan import is_staged
 from mldiagnostics_cli.xprof.stage_server import LOG_DIRECTORY, serving_stage
 
-__all__: list[str] = []
-
 XPROF = "mldiagnostics_cli.xprof.local_xprof"
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import sys
 
-__all__: list[str] = []
-
 
 def _main() -> int:
     from xprof import server  # noqa: PLC0415 - takes seconds, only in this process

@@ -21,18 +21,6 @@ from mldiagnostics_cli.xprof.stage_plan import is_staged
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-__all__ = [
-    "LABELS",
-    "LOG_DIRECTORY",
-    "PORT",
-    "SELECTOR",
-    "XprofSpec",
-    "job_of",
-    "object_name",
-    "objects",
-    "owned_by",
-    "resources_of",
-]
 
 PORT = 8791
 USER = 65532

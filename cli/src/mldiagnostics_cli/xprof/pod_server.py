@@ -15,8 +15,6 @@ from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics_cli.xprof.idle_server import serve
 from mldiagnostics_cli.xprof.stage_server import LOG_DIRECTORY, serving_stage
 
-__all__: list[str] = []
-
 
 def _main(port: str, idle_s: str, cache_bytes: str, url: str, cache: str) -> int:
     directory = Path(cache)

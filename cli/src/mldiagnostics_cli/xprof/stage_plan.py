@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.store import Entry, Store
 
-__all__ = ["directory_of", "is_staged", "newest_that_fits", "sessions_of"]
-
 
 def is_staged(log_directory: str) -> bool:
     """Return whether XProf cannot read a log directory itself."""

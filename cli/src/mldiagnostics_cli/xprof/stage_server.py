@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["LOG_DIRECTORY", "serving_stage"]
 
 LOG_DIRECTORY = "logs"
 """The log directory of XProf below the directory of the cache."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.store import Store
 
-__all__ = ["SessionStage"]
 
 DEPTH = 2
 """Sessions of a run, of the root of runs, and of a root with namespaces."""

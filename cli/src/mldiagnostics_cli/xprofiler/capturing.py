@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.captures.ending import CaptureEnd
     from mldiagnostics_cli.interruption import Interruption
 
-__all__ = ["capture_pods", "settings_of"]
 
 _NOT_FOUND = 404
 

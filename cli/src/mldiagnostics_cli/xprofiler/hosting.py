@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.commands.options import OutputFormat
 
-__all__ = ["connect_server", "create_on_gce", "create_on_gke", "delete_servers", "list_servers"]
 
 _CLUSTER = ClusterOptions(namespace="xprofiler")
 _SERVICE_ACCOUNT = "xprofiler"

@@ -9,8 +9,6 @@ from mldiagnostics.errors import AlreadyStored, ConfigurationError
 from mldiagnostics.layout import RUN_RECORD
 from mldiagnostics.store import open_store
 
-__all__ = ["register"]
-
 
 def register(log_directory: str, *, name: str, group: str, project: str, region: str) -> str:
     """Write the record of a completed run into a log directory without one.

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from mldiagnostics_diagnosis.reading.names import Role
     from mldiagnostics_diagnosis.reading.recording import HostEvent, Thread
 
-__all__ = ["Activity", "activities", "transfers"]
-
 
 class Activity(NamedTuple):
     """Time of a thread with one phase."""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from mldiagnostics_diagnosis.reading.names import Role
     from mldiagnostics_diagnosis.reading.xspace import Event, Line, Plane
 
-__all__ = ["CONSUMER", "Kind", "kind_of"]
 
 _ALLOCATIONS = frozenset({"MemoryAllocation", "MemoryDeallocation"})
 _COLLECTOR = "PythonRefManager::CollectGarbage"

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_diagnosis.reading.recording import Device
 
-__all__ = ["Executions", "FoundCollective", "Launches"]
-
 
 class Executions:
     """Executions of programs on one device, where a trace lists them, as on TPU.

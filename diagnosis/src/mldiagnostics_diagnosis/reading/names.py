@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from mldiagnostics_diagnosis.phases import Phase
 
-__all__ = ["Role", "host_role", "is_loop", "operation_phase"]
 
 Role = Literal[
     "step", "input", "callback", "compilation", "collection", "checkpoint", "to device", "from device", "dispatch",

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from mldiagnostics_diagnosis.phases import Phase
     from mldiagnostics_diagnosis.reading.recording import Segment
 
-__all__ = ["Layer", "partition", "union"]
-
 
 class Layer:
     """Segments in order and without overlap."""

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from mldiagnostics_diagnosis.reading.recording import Segment
     from mldiagnostics_diagnosis.reading.xspace import Event, Line, Plane, Statistics
 
-__all__ = ["read"]
 
 HOST = "/host:CPU"
 JOINED_PS = 10_000_000

@@ -14,8 +14,6 @@ from mldiagnostics_diagnosis.limits import CORRUPT, TOO_LARGE
 from mldiagnostics_diagnosis.reading.planes import read
 from mldiagnostics_diagnosis.reading.summarizing import summarize
 
-__all__ = ["run"]
-
 
 def run(path: str, host: str) -> int:
     """Print the summary of a trace; return 0, or the exit code that names the problem."""

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from mldiagnostics_diagnosis.reading.names import Role
     from mldiagnostics_diagnosis.reading.shapes import Program
 
-__all__ = ["Collective", "Device", "HostEvent", "RecordedTrace", "Segment", "Thread"]
 
 Segment = tuple[int, int, "Phase"]
 """Start and end in picoseconds of some work, and its phase."""

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
-__all__ = ["PROGRAMS", "Program", "shapes_of"]
 
 PROGRAMS = "/host:metadata"
 MAX_PROGRAM_BYTES = 64 * 2**20

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_diagnosis.reading.recording import Collective, Device, Thread
 
-__all__ = ["StepSpan", "find_windows", "main_thread"]
 
 FEWEST_REPEATS = 3
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from mldiagnostics_diagnosis.reading.recording import RecordedTrace
     from mldiagnostics_diagnosis.reading.steps import StepSpan, Windows
 
-__all__ = ["summarize"]
 
 VERSION = 1
 MAX_STEPS = 64

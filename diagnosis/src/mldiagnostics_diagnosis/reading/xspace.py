@@ -14,7 +14,6 @@ from mldiagnostics.capture.wire import WireError, fields
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Event", "Line", "Plane", "Statistics", "planes", "statistics"]
 
 Statistics = dict[str, int | float | str]
 Event = tuple[int, int, int, int, int]

@@ -9,8 +9,6 @@ from mldiagnostics_diagnosis.rules import (
     slow_host,
 )
 
-__all__ = ["RULES"]
-
 RULES = (
     slow_host.SINGLE,
     slow_host.SEVERAL,

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_diagnosis.matching import Job
 
-__all__ = ["RULE"]
 
 OFTEN = 0.8
 """Share of the steps in which a single host is late."""

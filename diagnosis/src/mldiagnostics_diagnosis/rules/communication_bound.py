@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_diagnosis.matching import Job
 
-__all__ = ["RULE"]
 
 WARNING = 0.3
 CRITICAL = 0.6

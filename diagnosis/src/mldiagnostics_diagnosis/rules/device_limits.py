@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_diagnosis.matching import Job
 
-__all__ = ["COMPUTE_BOUND", "MEMORY_BANDWIDTH_BOUND", "MEMORY_NEAR_LIMIT"]
 
 VERY_NEAR = 0.98
 BUSY = 0.7

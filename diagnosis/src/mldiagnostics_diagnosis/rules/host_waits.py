@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from mldiagnostics_diagnosis.matching import Job
     from mldiagnostics_diagnosis.phases import Phase
 
-__all__ = ["HOST_BOUND", "INPUT_BOUND", "TRANSFER_BOUND"]
 
 _ABSTAINS = "fewer than 5 steps, or less than 80 % of the time explained on the median host"
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from mldiagnostics_diagnosis.matching import Job
     from mldiagnostics_diagnosis.phases import Phase
 
-__all__ = ["DEBUG_CALLBACK", "RECOMPILING"]
 
 FEWEST = 5
 LEAST = 0.05

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from mldiagnostics_diagnosis.lateness import LateHost
     from mldiagnostics_diagnosis.matching import Job
 
-__all__ = ["SEVERAL", "SINGLE", "WORDS"]
 
 WORDS: dict[str, tuple[str, str]] = {
     "input": ("its input", "Compare its data loading with another host's: shard size, disk, network, decoding."),

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
-__all__ = ["Cluster", "connect"]
-
 
 @dataclass(frozen=True, slots=True)
 class Cluster:

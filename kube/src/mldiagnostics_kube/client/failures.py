@@ -12,8 +12,6 @@ from mldiagnostics.errors import MLDiagnosticsError
 
 from mldiagnostics_kube.client.apiserver import ClusterError, InvalidResponse, ResponseTooLarge, Unavailable
 
-__all__ = ["ClusterFailure", "connection_problem", "failure_of"]
-
 _UNSERVED = ("the server could not find the requested resource", "404 page not found")
 """Answers to requests for a kind that is not installed."""
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_kube.client.api_client import ApiClient
 
-__all__ = ["PodContainer", "ProgramFailed", "run_in_container"]
 
 PROTOCOL: Final = "v4.channel.k8s.io"
 MAX_ERROR_BYTES: Final = 4096

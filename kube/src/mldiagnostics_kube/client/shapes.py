@@ -11,7 +11,6 @@ from typing import Any, Final
 Json = dict[str, Any]
 Shape = Any
 
-__all__ = ["LIST", "STATUS", "problem_of", "shape_of"]
 
 TIME: Final = "time"
 """A text in the format of RFC 3339."""

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_kube.client.api_client import ApiClient
 
-__all__ = ["cancel_capture", "create_capture", "path_of_capture"]
 
 STRICT: Final = ("fieldValidation", "Strict")
 """An older resource would drop the fields that it does not have, and its operator capture other pods."""

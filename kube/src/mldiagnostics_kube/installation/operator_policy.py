@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_kube.client.api_client import ApiClient
 
-__all__ = ["records_location"]
 
 VOLUME: Final = "volume:///"
 """Default of the chart."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_kube.client.api_client import ApiClient
 
-__all__ = ["NAMESPACE", "PRODUCT", "copy_from_volume", "extract", "operator_containers"]
 
 NAMESPACE: Final = "gke-mldiagnostics"
 """Namespace of the charts in the documentation; used if pods of all namespaces cannot be listed."""

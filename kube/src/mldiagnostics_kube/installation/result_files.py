@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_kube.client.api_client import ApiClient
 
-__all__ = ["VolumeDirectory", "copy_directory"]
 
 LIST_BYTES: Final = 32 * 2**20
 """Longest list: `results.MAX_FILES` of long names."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_kube.client.api_client import ApiClient
 
-__all__ = ["list_hosts", "list_pods"]
-
 
 async def list_pods(client: ApiClient, row: RunRow) -> list[PodView]:
     """Return the pods of a run. Raises `ClusterError`."""

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_operator.diagnoses.result import RunDiagnosis
 
-__all__ = ["conclude"]
 
 _log: Final = logging.getLogger(__name__)
 

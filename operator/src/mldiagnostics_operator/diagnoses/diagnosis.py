@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from mldiagnostics_operator.diagnoses.job import JobTemplate
     from mldiagnostics_operator.storage import Storage
 
-__all__ = ["DiagnosisFailed", "Diagnostician"]
 
 LONGEST_S: Final = 1800.0
 """A Job that has not ended then is given up: its own deadline is shorter, so it waits for a node."""

@@ -18,7 +18,6 @@ from mldiagnostics_kube.process.settings import absolute_path
 if TYPE_CHECKING:
     from mldiagnostics_api.captures.location import Location
 
-__all__ = ["VOLUME", "JobTemplate", "read_template"]
 
 VOLUME: Final = "profiles"
 """Name of the operator's volume in the template."""

@@ -9,7 +9,6 @@ from mldiagnostics_api.conditions import condition_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["blocked", "has_ended", "loss", "never_started"]
 
 _FAILED: Final = ("Failed", "FailureTarget")
 _BLOCKED: Final = frozenset(

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_operator.storage import LogDirectory, Storage
 
-__all__ = ["PulseTraces"]
 
 _log: Final = logging.getLogger(__name__)
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.findings import Diagnosis, Finding
 
-__all__ = ["RunDiagnosis", "bytes_left", "capture_diagnosis", "results_left", "sentence"]
 
 MAX_FINDINGS: Final = 8
 MAX_TARGETS: Final = 8

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from mldiagnostics_operator.run_exchange import RunExchange
     from mldiagnostics_operator.schedules.projections import ActiveRun
 
-__all__ = ["NamespaceReadings"]
-
 
 class NamespaceReadings:
     """Readings of the runs of one namespace.

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from mldiagnostics_kube.client.api_client import ApiClient
     from mldiagnostics_kube.process.clock import Clock
 
-__all__ = ["ScheduleChanged", "ScheduleWriter"]
 
 _log: Final = logging.getLogger(__name__)
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["OFF", "are_off"]
-
 OFF = "--xla_gpu_enable_command_buffer="
 """The flag of XLA_FLAGS without a value: no operation runs in a command buffer."""
 _SETTING = re.compile(r"(?:^|\s)--xla_gpu_enable_command_buffer=(\S*)")

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import CodeType, ModuleType
 
-__all__ = ["AliasLoader"]
-
 
 class AliasLoader(InspectLoader):
     """Loads the module `target` under another name."""

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["gather"]
-
 
 def gather(framework: str, known: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Return the automatic sections of a run's configurations that have changed.

@@ -8,8 +8,6 @@ from typing import Any
 
 from mldiagnostics.lifecycle.outcome import shorten
 
-__all__ = ["LONGEST_PAUSE_S", "Acknowledgement", "back_off_s", "read_answer", "read_problem", "retry_after_s"]
-
 DEFAULT_INTERVAL_S = 10.0
 LONGEST_PAUSE_S = 60.0
 """Longest back-off; a control plane that returns has all reports a minute later."""

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mldiagnostics.control_plane.answers import Acknowledgement
     from mldiagnostics.control_plane.endpoint import Endpoint
 
-__all__ = ["ControlPlaneClient", "Fault", "ReportFailed"]
 
 Fault: TypeAlias = Literal[
     "answer", "busy", "certificate", "denied", "not-found", "rejected", "token", "too-large", "unreachable"

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from mldiagnostics.pipeline.records import Record
     from mldiagnostics.pipeline.sink import Sink
 
-__all__ = ["MAX_METRICS", "MAX_SESSIONS", "Collected", "Collector", "NoCollector"]
 
 MAX_METRICS = 64
 """Metrics of a report: those that were recorded last."""

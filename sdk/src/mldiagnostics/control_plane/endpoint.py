@@ -8,8 +8,6 @@ from urllib.parse import urlsplit
 
 from mldiagnostics.errors import ConfigurationError
 
-__all__ = ["PEER_URL", "PLANE_URL", "TOKEN_FILE", "Endpoint", "Source", "endpoint"]
-
 PLANE_URL = "MLDIAG_CONTROL_PLANE_URL"
 PEER_URL = "DIAGON_BASE_URL"
 """Variable of Google's SDK for a control plane over plain HTTP."""

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.events.packing import Entry
 
-__all__ = ["BLOCK", "KEPT_BYTES", "EventBacklog"]
 
 BLOCK = 256
 """Events of one compressed block: about a kilobyte, packed within 1 ms."""

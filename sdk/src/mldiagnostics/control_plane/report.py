@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from mldiagnostics.control_plane.collector import Collected
     from mldiagnostics.identity.origin import Origin
 
-__all__ = ["MAX_CONFIG_BYTES", "Progress", "RunSnapshot", "encode", "fitting_configs"]
 
 VERSION = 1
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from mldiagnostics.identity.origin import Origin
     from mldiagnostics.pipeline.sink import Sink
 
-__all__ = ["Reporter"]
 
 _TIMEOUT_S = 10.0
 """Time limit of each wait for the network."""

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.buckets import BadputType
 
-__all__ = ["Account", "Attempt", "Bucket", "Disruption", "StepTimes", "TimelineSegment"]
-
 
 class Bucket(NamedTuple):
     """A kind of badput; `custom` is the upper-case type of a custom event, else empty."""

@@ -4,15 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = [
-    "ACTIVITY_EXCLUSION_LIST",
-    "BadputType",
-    "GoodputType",
-    "IntervalMetricType",
-    "MetricType",
-    "MonitoringWindowType",
-]
-
 
 class BadputType(Enum):
     """Kinds of unproductive time."""

@@ -5,16 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-__all__ = [
-    "MACHINE_TYPE_TO_ACCELERATOR_TYPE_MAPPING",
-    "GCPOptions",
-    "get_accelerator_type",
-    "get_cluster_name",
-    "get_gcp_metadata",
-    "get_gcp_project_id",
-    "get_node_zone",
-]
-
 MACHINE_TYPE_TO_ACCELERATOR_TYPE_MAPPING = {
     "tpu7x": "TPU-7x",
     "ct6e": "TPU-v6e",

@@ -22,7 +22,7 @@ from mldiagnostics.goodput.report.hang import assess
 from mldiagnostics.goodput.snapshots.snapshot import snapshot_path
 from mldiagnostics.goodput.snapshots.stored_history import StoredHistory
 from mldiagnostics.layout import CLUSTER_RECORD, REPORTED_DIR
-from mldiagnostics.runs.listing import run_at
+from mldiagnostics.runs.run_record import run_at
 from mldiagnostics.store import open_store
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.report.view import RunView
     from mldiagnostics.runs.row import RunRow
 
-__all__ = ["INDEPENDENT", "ReportQuery", "read", "recorded_by_cluster"]
 
 INDEPENDENT = (
     "no rank leads its processes, such as those of a Deployment, so it has no account of goodput; "

@@ -23,17 +23,6 @@ from mldiagnostics.layout import sanitize
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "CACHE_DIR",
-    "CLOUD_LOGGING",
-    "DEFAULT",
-    "VARIABLE",
-    "CloudLog",
-    "LogLocation",
-    "cloud_log",
-    "log_locations",
-    "log_url",
-]
 
 CLOUD_LOGGING = "cloud-logging:"
 VARIABLE = "MLDIAG_GOODPUT_LOG"

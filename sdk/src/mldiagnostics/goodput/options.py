@@ -9,8 +9,6 @@ from typing import Any
 
 from mldiagnostics.errors import ConfigurationError
 
-__all__ = ["exclusions", "interval", "moment", "positive", "window"]
-
 _WINDOW = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d|w)?")
 _FRACTION = re.compile(r"\.(\d{1,6})\d*")
 _UNITS = {None: 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}

@@ -11,8 +11,6 @@ from time import monotonic
 
 from mldiagnostics.lifecycle.current_run import current
 
-__all__ = ["flush_written", "forget_written", "note_opening", "note_written", "written_log"]
-
 OWN_FLUSH_TIMEOUT_S = 5.0
 """How long a query waits for the records of its own process."""
 

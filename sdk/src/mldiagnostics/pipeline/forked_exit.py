@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-__all__ = ["guard", "release"]
 
 _pipe: tuple[int, int] | None = None
 _writers: list[Callable[[], object]] = []

@@ -13,15 +13,6 @@ from mldiagnostics.pipeline.drops import shown
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "CLOSE_TIMEOUT_S",
-    "RUN_PHASES",
-    "call_guarded",
-    "final_phase",
-    "timeout_seconds",
-    "warn_failed",
-    "whole_step",
-]
 
 CLOSE_TIMEOUT_S = 10.0
 """Default time limit of `close()`; records that are not written by then count as dropped."""

@@ -10,8 +10,6 @@ from mldiagnostics.pipeline.values import keep
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["fitting_configs"]
-
 
 def fitting_configs(configs: Mapping[str, Any], *, max_bytes: int) -> tuple[Mapping[str, Any], list[str]]:
     """Return the configurations within `max_bytes`, and the names of values left out.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from mldiagnostics.identity.resolve import ResolvedIdentity
     from mldiagnostics.run.arguments import RunArguments
 
-__all__ = ["details"]
-
 
 def details(
     origin: Origin,

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import CodeType, FrameType
 
-__all__ = ["exception_of", "has_returned", "main_frame", "raised_exit"]
 
 _RETURNS = {"RETURN_VALUE", "RETURN_CONST"}
 _WITHOUT_MEANING = {"CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL"}

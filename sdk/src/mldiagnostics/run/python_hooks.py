@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     NoteThread: TypeAlias = Callable[[threading.Thread | None, type[BaseException], BaseException | None], None]
 
-__all__ = ["watch_exceptions", "watch_exits", "watch_threads"]
-
 
 def watch_exceptions(note: Callable[[type[BaseException], BaseException | None], None]) -> None:
     """Call `note` with each exception that `sys.excepthook` gets."""

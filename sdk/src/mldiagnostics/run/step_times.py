@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["StepStarts", "median_step_s"]
 
 RECENT_S = 20.0
 """Steps that started so many seconds before the newest one count, so that a change shows in time."""

@@ -22,8 +22,6 @@ from mldiagnostics.run.settings import read_settings
 if TYPE_CHECKING:
     from mldiagnostics.pipeline.recorder import RecordPipeline
 
-__all__ = ["current_or_unrecorded_run", "unrecorded_run"]
-
 
 def unrecorded_run(name: str) -> MLRun:
     """Return a run whose records are discarded."""

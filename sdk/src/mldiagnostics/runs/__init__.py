@@ -20,12 +20,13 @@ from mldiagnostics.runs.attempt_row import AttemptRow
 from mldiagnostics.runs.finding import attempt_rows, find_run, ranks
 from mldiagnostics.runs.finding_rows import FindingRow, findings
 from mldiagnostics.runs.last_values import last_values
-from mldiagnostics.runs.listing import configs, list_runs, run_at
+from mldiagnostics.runs.listing import configs, list_runs
 from mldiagnostics.runs.metric_rows import MetricRow, metrics
 from mldiagnostics.runs.rank_row import RankRow
 from mldiagnostics.runs.record_queries import EventRow, events, read_records
 from mldiagnostics.runs.row import RunRow
 from mldiagnostics.runs.run_goodput import goodput, goodput_over_time, step_times, with_goodput
+from mldiagnostics.runs.run_record import run_at
 from mldiagnostics.runs.series_reader import MetricSeries, SeriesReader, series
 from mldiagnostics.runs.session_rows import SessionFile, SessionRow, sessions
 

@@ -9,8 +9,6 @@ from mldiagnostics.runs.row_values import FieldReader
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["attempt_number", "attempt_numbers", "earlier_attempts"]
-
 
 def earlier_attempts(document: Mapping[str, Any]) -> list[FieldReader]:
     """Return the entries of the earlier attempts in a run.json, the oldest first."""

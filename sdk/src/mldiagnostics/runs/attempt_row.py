@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from mldiagnostics.lifecycle.outcome import Phase
     from mldiagnostics.runs.row import RunRow
 
-__all__ = ["AttemptRow", "rows_of_attempts"]
-
 
 @dataclass(frozen=True, slots=True)
 class AttemptRow:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.store import Store
 
-__all__ = ["edit_run", "edits_keys", "read_edits", "run_folders"]
 
 _MAX_BYTES = 64 * 2**10
 _TRIES = 5

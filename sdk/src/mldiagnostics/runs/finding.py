@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from mldiagnostics.runs.attempt_row import AttemptRow
     from mldiagnostics.runs.rank_row import RankRow
 
-__all__ = ["attempt_rows", "find_run", "find_run_with_ranks", "ranks"]
 
 _SILENT = frozenset({"Lost", "Terminated"})
 """Reasons of attempts whose end is their last record."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from mldiagnostics.findings import Finding
     from mldiagnostics.runs.session_rows import SessionRow
 
-__all__ = ["FindingRow", "findings"]
-
 
 @dataclass(frozen=True, slots=True)
 class FindingRow:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["flattened"]
-
 
 def flattened(section: Mapping[str, Any], prefix: str = "", *, most_levels: float = float("inf")) -> dict[str, Any]:
     """Return nested configurations under names with dots; deeper ones stay objects.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from mldiagnostics.runs.rank_row import RankRow
     from mldiagnostics.runs.row import RunRow
 
-__all__ = ["folded", "is_final"]
-
 
 def is_final(row: RunRow) -> bool:
     """Return whether run.json has all facts: the only process has written its end."""

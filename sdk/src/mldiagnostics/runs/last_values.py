@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from mldiagnostics.runs.record_files import RecordFile
     from mldiagnostics.runs.row import RunRow
 
-__all__ = ["last_values"]
 
 _READ_BYTES = 4 * 1024 * 1024
 

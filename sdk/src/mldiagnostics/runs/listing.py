@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mldiagnostics.runs.row import RunRow
     from mldiagnostics.runs.run_record import RecordedRun
 
-__all__ = ["configs", "line_of", "list_runs", "run_at"]
 
 PARALLEL_READS = 32
 _FAST_READ_S = 0.001

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.runs.points import PointSource
 
-__all__ = ["CurveKey", "CurvePoints", "MetricLines"]
 
 Labels: TypeAlias = "tuple[tuple[str, str], ...]"
 

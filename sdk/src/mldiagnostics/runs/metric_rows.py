@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from mldiagnostics.runs.metric_lines import CurveKey, CurvePoints
     from mldiagnostics.runs.row import RunRow
 
-__all__ = ["MetricRow", "metrics"]
-
 
 @dataclass(frozen=True, slots=True)
 class MetricRow:

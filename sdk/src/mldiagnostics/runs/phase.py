@@ -7,8 +7,6 @@ from typing import cast, get_args
 from mldiagnostics.lifecycle.outcome import TERMINATING, Phase, RunOutcome
 from mldiagnostics.text.timestamps import timestamp
 
-__all__ = ["phase_at", "phase_named"]
-
 HEARTBEATS_MISSED = 3
 """After how many intervals of silence a process counts as lost."""
 

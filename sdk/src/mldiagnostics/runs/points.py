@@ -12,7 +12,6 @@ from mldiagnostics.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["FEWEST_POINTS", "NO_STEP", "PointColumns", "PointSampler", "PointSource", "sample"]
 
 Number_co = TypeVar("Number_co", bound=float, covariant=True)
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.pipeline.records import Record
 
-__all__ = ["RankRow", "rank_rows"]
 
 _ON_DEMAND = "on-demand"
 """Name of the sessions that say on which port a process listens."""

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.pipeline.records import Record
 
-__all__ = ["decoded", "head_of", "signs_of_life", "tail_of"]
 
 _HEAD_BYTES = 64 * 1024
 _TAIL_BYTES = (256 * 1024, 1024 * 1024, 8 * 1024 * 1024)

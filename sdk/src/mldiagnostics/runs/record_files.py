@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.store import Store
 
-__all__ = ["LocalRecordFiles", "RecordFile", "RecordFiles", "StoredRecordFiles", "record_files"]
 
 _PARALLEL_READS = 8
 """Objects in memory at a time; the SDK writes at most 8 MiB into each."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from mldiagnostics.runs.record_files import RecordFile
     from mldiagnostics.runs.row import RunRow
 
-__all__ = ["EventRow", "events", "last_records", "process_rows", "read_records"]
 
 _MAX_PROCESSES = 16
 _SEGMENT_HEAD = "segment"

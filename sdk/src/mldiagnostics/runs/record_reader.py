@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from mldiagnostics.layout import RecordSegment
     from mldiagnostics.runs.record_files import RecordFile, RecordFiles
 
-__all__ = ["RecordBlock", "RecordReader"]
-
 
 @dataclass(frozen=True, slots=True)
 class RecordBlock:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["DELETION_PREFIX", "NamedRun", "meant_runs"]
 
 DELETION_PREFIX = 8
 """Characters of an id that a deletion needs at least, if it is not the whole id."""

@@ -15,7 +15,6 @@ from mldiagnostics.text.timestamps import timestamp
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["RunRow", "directory_of", "run_row"]
 
 _UNEDITED = RunDescription()
 

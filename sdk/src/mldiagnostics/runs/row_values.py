@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["FieldReader"]
-
 _MAX_NUMBER = 1e300  # also keeps out NaN and infinities
 
 

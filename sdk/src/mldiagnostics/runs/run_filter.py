@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from mldiagnostics.lifecycle.outcome import Phase
     from mldiagnostics.runs.row import RunRow
 
-__all__ = ["RunFilter"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFilter:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.report.view import RunView
     from mldiagnostics.runs.row import RunRow
 
-__all__ = ["goodput", "goodput_log", "goodput_over_time", "step_times", "with_goodput"]
-
 
 def goodput(run: RunRow | str, *, now: float | None = None, windows_s: Sequence[float] = ()) -> GoodputReport | None:
     """Return where the time of a run went, over all its attempts.

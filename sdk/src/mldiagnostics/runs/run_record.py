@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from mldiagnostics.runs.row import RunRow
     from mldiagnostics.store import Store
 
-__all__ = ["RecordedRun", "read_run", "run_at", "with_sessions"]
 
 _MAX_RECORD_BYTES = 4 * 2**20
 """A larger run.json is not read: 32 are in memory at a time."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.runs.row import RunRow
 
-__all__ = ["MetricSeries", "SeriesReader", "series"]
-
 
 @dataclass(frozen=True, slots=True)
 class MetricSeries:

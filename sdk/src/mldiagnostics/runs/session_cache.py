@@ -19,16 +19,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.store import Entry, Store
 
-__all__ = [
-    "PARALLEL",
-    "CachedSession",
-    "SessionCache",
-    "SessionTooLarge",
-    "StoredSession",
-    "evictions",
-    "has_plain_segments",
-    "stored_session",
-]
 
 PARALLEL = 16
 """Traces that are copied at a time; one stream of a bucket is slower than the network."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from mldiagnostics.runs.row import RunRow
     from mldiagnostics.store import Entry, Store
 
-__all__ = ["SessionFile", "SessionRow", "sessions", "with_stored"]
 
 _PARALLEL_READS = 32
 _OF_ATTEMPT = re.compile(r"a([0-9]{1,9})-(?:s([0-9]{1,18})|n[0-9]+)(?:-[0-9]+)?")

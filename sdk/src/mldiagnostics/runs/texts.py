@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.runs.row import RunRow
 
-__all__ = ["MAX_TEXTS", "RecordedTexts", "TextRow", "texts", "texts_of"]
 
 MAX_TEXTS = 200
 """Texts of a run that are kept, the newest: at most 0.8 MiB."""

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.runs.points import NumberColumn
 
-__all__ = ["UniformPoints", "uniform_points"]
 
 Number = TypeVar("Number", bound=float)
 

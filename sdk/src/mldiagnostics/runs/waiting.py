@@ -11,8 +11,6 @@ from mldiagnostics.text.counts import counted
 if TYPE_CHECKING:
     from mldiagnostics.runs.row import RunRow
 
-__all__ = ["waiting_files"]
-
 
 def waiting_files(run: RunRow) -> str:
     """Return a note about the spooled files of a run; empty without any.

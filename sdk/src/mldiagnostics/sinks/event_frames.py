@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["frames", "number_event", "scalar_event", "version_event"]
 
 _MIN_VECTORIZED = 16
 """From this many events of one length on, checksums are computed with NumPy."""

@@ -11,8 +11,6 @@ from mldiagnostics.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["OtlpEndpoint", "endpoint_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class OtlpEndpoint:

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-__all__ = ["make_private", "open_own", "require_own"]
-
 
 def make_private(directory: Path) -> None:
     """Create a directory that no other user can read.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["missing_right"]
-
 _METHOD = re.compile(r"\b(GET|HEAD|PUT|POST|DELETE) (?:https?://|REDACTED)")
 _LIST = re.compile(r"performing list request|GET \S+/o\?")
 _DELETION = re.compile(r"bulk delete request|DeleteObjects request|POST \S+\?delete\b", re.IGNORECASE)

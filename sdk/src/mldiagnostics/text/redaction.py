@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["SECRET", "is_secret", "redact", "redact_arguments"]
 
 SECRET = "<secret>"  # noqa: S105 - a placeholder
 """Replacement of every secret."""

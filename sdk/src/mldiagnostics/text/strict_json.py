@@ -10,8 +10,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["dumps", "finite", "spelled"]
-
 _compact = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["printable"]
-
 
 def printable(text: str, *, keep: str = "") -> str:
     r"""Return the text with control characters escaped, such as `\x1b`.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-__all__ = ["posix_seconds", "timestamp"]
-
 
 def timestamp(t: float | None) -> str | None:
     """Return Unix seconds as RFC 3339, in UTC with microseconds; None for None.

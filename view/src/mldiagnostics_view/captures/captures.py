@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from mldiagnostics_api.captures.capture_object import CaptureStatus
     from mldiagnostics_api.ranges import Ranges
 
-__all__ = ["CaptureUnknown", "Captures", "NoCaptures"]
 
 _FORBIDDEN = 403
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from mldiagnostics_api.ranges import Ranges
     from mldiagnostics_kube.client.api_client import ApiClient
 
-__all__ = ["ClusterCaptures"]
-
 
 class ClusterCaptures(Captures):
     """Captures of MLRuns; as `Captures` says.

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_kube.client.api_client import ApiClient
 
-__all__ = ["NOT_CREATED", "create_once"]
 
 NOT_CREATED: Final = "This attempt created no capture"
 _TOO_MANY_REQUESTS: Final = 429

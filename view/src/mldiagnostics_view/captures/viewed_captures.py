@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_view.authorization import Access
 
-__all__ = ["ViewedCaptures"]
 
 CREATE: Final = Right("create", CONNECTIONS.group, CONNECTIONS.plural)
 GET: Final = Right("get", CONNECTIONS.group, CONNECTIONS.plural)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_view.curves.windows import Axis, Buckets
 
-__all__ = ["CurveChunks", "Extent", "SpillFile"]
 
 _BYTES: Final = 8
 _FIELDS: Final = 15

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from mldiagnostics_view.curves.queries import CurveQuery
     from mldiagnostics_view.curves.reader import CurveReader
 
-__all__ = ["csv_of", "points_of"]
 
 _COLUMNS: Final = ("metric", "rank", "attempt", "device", "labels", "step", "time", "value")
 

@@ -12,7 +12,6 @@ from mldiagnostics.runs.points import PointColumns
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["SessionStart", "beats_of", "sessions_of"]
 
 _START: Final = b'{"v":1,"kind":"heartbeat",'
 _BEAT: Final = re.compile(

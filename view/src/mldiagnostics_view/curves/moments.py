@@ -10,8 +10,6 @@ from mldiagnostics_view.limits import MAX_MARK_CHARS, MAX_MARKED_TEXTS
 if TYPE_CHECKING:
     from mldiagnostics_view.curves.reader import CurveReader
 
-__all__ = ["moments_of"]
-
 
 def moments_of(reader: CurveReader) -> dict[str, Any]:
     """Return the moments of a run as JSON.

@@ -13,8 +13,6 @@ from mldiagnostics_view.limits import CLOSE_S, FIRST_ANSWER_S, MAX_OPEN_RUNS, RE
 if TYPE_CHECKING:
     from mldiagnostics_view.curves.progress import ReadProgress
 
-__all__ = ["OpenRuns"]
-
 
 @dataclass(slots=True)
 class _OpenRun:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-__all__ = ["ReadProgress", "ReadingStages"]
-
 _STAGES: Final = 5
 """Parts of the lines after which curves are loaded again: each time costs about 0.1 MB of transfer."""
 

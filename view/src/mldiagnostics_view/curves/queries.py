@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from mldiagnostics_view.curves.reader import CurveReader, ProcessCurve
     from mldiagnostics_view.curves.windows import Axis
 
-__all__ = ["CurveQuery", "Grouping", "curves_of", "metrics_of"]
 
 Grouping = Literal["run", "rank", "device"]
 """One curve for all ranks and devices, one for each rank, or one for each device of each rank."""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from mldiagnostics_view.curves.chunks import CurveChunks
     from mldiagnostics_view.curves.reader import CurveReader
 
-__all__ = ["RankQuery", "rank_columns", "steps_at_times"]
 
 _TIMES: Final = 200
 

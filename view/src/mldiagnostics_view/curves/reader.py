@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_view.curves.heartbeats import SessionStart
 
-__all__ = ["CurveReader", "ProcessCurve", "RunProcess"]
-
 
 class ProcessCurve(NamedTuple):
     """A curve of one process of a run."""

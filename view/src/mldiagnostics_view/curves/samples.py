@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.runs.record_files import RecordFile, RecordFiles
 
-__all__ = ["evenly", "piece_offsets", "sampled_blocks", "whole_lines_of"]
-
 
 def sampled_blocks(files: RecordFiles, listed: Sequence[RecordFile]) -> Iterator[RecordBlock]:
     """Yield some whole lines of files, those of one file together.

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Axis", "Buckets", "Nonfinite", "Window"]
 
 Axis = Literal["step", "time"]
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from mldiagnostics_view.sources.source import ListedSource
     from mldiagnostics_view.xprof.opening import SessionOpener
 
-__all__ = ["Actions"]
-
 
 class Actions:
     """Handlers of the orders of a viewer.

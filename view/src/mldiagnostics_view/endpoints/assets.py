@@ -9,8 +9,6 @@ from mldiagnostics.errors import ConfigurationError
 
 from mldiagnostics_view.endpoints.bodies import Body
 
-__all__ = ["PAGE", "load_assets"]
-
 PAGE: Final = "index.html"
 _TYPES: Final = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 

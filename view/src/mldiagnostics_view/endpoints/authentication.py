@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-__all__ = ["Authentication", "ProxyHeaders", "access_of", "viewer_named"]
 
 _ACCESS: Final = web.RequestKey("access", object)
 _SYSTEM: Final = "system:"

@@ -14,7 +14,6 @@ from aiohttp import web
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Body", "json_response", "send"]
 
 _COMPRESSED_BYTES: Final = 1024
 """Smaller bodies fit into one packet as they are."""

@@ -16,7 +16,6 @@ from mldiagnostics_view.limits import MAX_CAPTURE_MS
 if TYPE_CHECKING:
     from mldiagnostics_view.sources.source import RunDetail
 
-__all__ = ["CaptureOrder", "capture_order", "ranks_to_capture"]
 
 ACTIVE: Final = "Active"
 _FIELDS: Final = {"orderId", "ranks", "durationMilliseconds"}

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-__all__ = ["ResponseDelivery", "accepting", "enter_stage"]
 
 _SHUTDOWN_S: Final = 1.0
 _TIMES: Final = ConnectionTimes(first_request_s=HEAD_S, idle_s=IDLE_S, request_s=float("inf"))

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_view.sources.catalog import Catalog
 
-__all__ = ["Diagnoses"]
-
 
 class Diagnoses:
     """Reads diagnoses; it never reads a trace.

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-__all__ = ["OWN_HEADERS", "Guard", "host_name"]
 
 HEADERS: Final = {
     "Content-Security-Policy": (

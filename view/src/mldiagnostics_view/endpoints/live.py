@@ -19,7 +19,6 @@ from mldiagnostics_view.sources.source import RunUnknown
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-__all__ = ["EventStreams"]
 
 _WHILE_READING_S: Final = 0.5
 """Pause between two looks at something that grows fast: the curves of a page fill while a reader is at work."""

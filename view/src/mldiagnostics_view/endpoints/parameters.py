@@ -14,7 +14,6 @@ from mldiagnostics_view.limits import MAX_BUCKETS, MAX_LISTED_REPORTS, MAX_METRI
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["Parameters", "curve_query", "metric_search", "rank_query", "run_names"]
 
 _DEFAULT_BUCKETS: Final = 600
 _DEFAULT_COLUMNS: Final = 120

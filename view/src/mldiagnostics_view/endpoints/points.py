@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from mldiagnostics_view.curves.queries import CurveQuery
     from mldiagnostics_view.curves.reader import CurveReader
 
-__all__ = ["points_file", "points_table"]
-
 
 async def points_table(
     request: web.Request, query: CurveQuery, reader: CurveReader, progress: ReadProgress, is_complete: bool

@@ -20,7 +20,6 @@ from mldiagnostics_view.xprof.opening import SessionAbsent
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-__all__ = ["RequestProblem", "problem_response", "problems"]
 
 _UNKNOWN: Final = {
     RunUnknown: "This source has no such run; it may have been deleted. Go back to the list of runs.",

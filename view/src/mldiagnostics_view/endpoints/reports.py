@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.report.model import TimeBreakdown
     from mldiagnostics.runs import RunRow
 
-__all__ = ["Reports", "TimeReport", "cluster_report"]
 
 WINDOWS_S: Final = (3600.0, 86400.0)
 _ACCOUNT: Final = ("elapsedSeconds", "productiveSeconds", "unproductiveSeconds", "goodput")

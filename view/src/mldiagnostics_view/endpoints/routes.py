@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from mldiagnostics_view.sources.catalog import Catalog
     from mldiagnostics_view.xprof.opening import SessionOpener
 
-__all__ = ["Routes"]
 
 _FOREVER: Final = "public, max-age=31536000, immutable"
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-__all__ = ["RequestTurns"]
-
 
 class RequestTurns:
     """Bounds parallel requests.

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from mldiagnostics_view.sources.catalog import Catalog
     from mldiagnostics_view.xprof.hosted import HostedXprof
 
-__all__ = ["XprofPages"]
 
 _REQUEST_HEADERS: Final = ("Accept", "Accept-Encoding")
 _RESPONSE_HEADERS: Final = ("Content-Type", "Content-Encoding", "Content-Length", "Content-Disposition")

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from mldiagnostics_view.authorization import Access
     from mldiagnostics_view.sources.source import ListedRun, ListedSource
 
-__all__ = ["Catalog", "SourceList", "short_name"]
 
 _LONGEST_NAME = 40
 

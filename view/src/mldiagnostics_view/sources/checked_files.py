@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from mldiagnostics_api.captures.policy import Policy
     from mldiagnostics_api.runs.artifacts import RunDirectory
 
-__all__ = ["CheckedFiles"]
 
 _MAX_RECORD_BYTES: Final = 16 * 2**20
 """A larger record names no run."""

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from mldiagnostics_view.sources.run_files import RunFiles
     from mldiagnostics_view.sources.source import ListedRun
 
-__all__ = ["ClusterSource"]
 
 _SHARED: Final = (
     "The page has --allowed-host: everybody who reaches it would capture with the rights of the user who started it."

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_view.captures.captures import Captures
 
-__all__ = ["FileSource"]
 
 _KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _NAMED: Final = 3

@@ -16,8 +16,6 @@ from mldiagnostics_view.sources.source import ListedRun, RunUnknown
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["FollowedRuns"]
-
 
 class FollowedRuns:
     """MLRuns as rows, and their bodies as JSON text: a fifth of the memory of dicts."""

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from mldiagnostics.runs import RunRow
     from mldiagnostics_kube.client.api_client import ApiClient
 
-__all__ = ["RunFiles", "UserFiles"]
-
 
 class RunFiles(Protocol):
     """Makes the files of runs readable."""

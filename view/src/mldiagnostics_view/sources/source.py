@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_view.captures.captures import Captures
 
-__all__ = ["ListedRun", "ListedSource", "RunDetail", "RunUnknown", "namespace_in"]
-
 
 class RunUnknown(Exception):
     """A source has no run with a key; the message, if there is one, has the reason."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from mldiagnostics_view.captures.captures import Captures
     from mldiagnostics_view.sources.source import ListedRun
 
-__all__ = ["ViewedSource", "viewed"]
-
 
 def viewed(source: ListedSource, access: Access) -> ListedSource:
     """Return a source as a viewer with an access sees it."""

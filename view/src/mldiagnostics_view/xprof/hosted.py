@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_view.xprof.opening import SessionAddress
 
-__all__ = ["HostedXprof", "XprofHost", "XprofUnreachable"]
 
 _CONNECT_S: Final = 5.0
 _REMEDY: Final = "try again in a moment, and see the log of the container xprof and view.xprof.resources"

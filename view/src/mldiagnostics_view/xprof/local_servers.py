@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_view.xprof.opening import SessionAddress
 
-__all__ = ["XprofFailed", "XprofServers"]
 
 _LIST: Final = ("xprof", "list", "--on", "local", "-o", "json")
 

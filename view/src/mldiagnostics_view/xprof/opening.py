@@ -13,8 +13,6 @@ from mldiagnostics.store import open_store
 if TYPE_CHECKING:
     from mldiagnostics.runs.session_cache import StoredSession
 
-__all__ = ["SessionAbsent", "SessionAddress", "SessionOpener", "readable_session"]
-
 
 class SessionAbsent(MLDiagnosticsError):
     """A session has no traces that can be read from here."""

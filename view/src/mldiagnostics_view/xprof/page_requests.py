@@ -15,7 +15,6 @@ from urllib.parse import urlencode
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["PageRequest", "RequestKind", "page_headers", "page_request"]
 
 PREFIX: Final = "data/plugin/profile/"
 _DATA: Final = frozenset({"config", "data", "data_csv", "hosts", "module_list", "run_tools", "runs", "version"})

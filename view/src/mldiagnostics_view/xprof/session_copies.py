@@ -22,7 +22,6 @@ from mldiagnostics_view.xprof.opening import SessionAbsent, readable_session
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["SessionCopies"]
 
 _REMEDY: Final = (
     "download it with `mldiag profiles download`, or ask the administrator for a larger view.xprof.cacheGiB"

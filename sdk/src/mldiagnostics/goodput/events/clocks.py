@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CLOCK_STEP", "Clocks"]
 
 CLOCK_STEP = "clock_step_us"
 """Key of the microseconds by which the clock was set; positive is forwards."""

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.events.event import Arg
 
-__all__ = ["PLAIN_KEYS", "STEP_KEYS", "cause_of_end", "micros", "parse", "payload_of"]
 
 PLAIN_KEYS = {
     "job_start_time": EventCode.JOB_START,

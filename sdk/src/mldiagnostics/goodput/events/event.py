@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
-__all__ = ["Arg", "CheckpointEvent", "Event", "EventCode", "SliceCounts"]
-
 
 class EventCode(IntEnum):
     """Kinds of events; an even code of a pair opens a span, the odd one closes it."""

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.events.clocks import Clocks
     from mldiagnostics.goodput.events.event import Event
 
-__all__ = ["EventListener", "ShiftingListener"]
-
 
 class EventListener(Protocol):
     """Takes the events of a log in any order; `History` is one."""

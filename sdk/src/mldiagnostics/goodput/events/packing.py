@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.events.event import Arg
 
-__all__ = ["MAX_BYTES", "ClockStep", "Entry", "Packer", "Unpacker", "apply_clock_steps", "pack", "unpack"]
 
 MAX_BYTES = 512 * 1024
 """Most bytes of JSON of the events in one report."""

@@ -15,7 +15,6 @@ from mldiagnostics.pipeline.values import LARGEST_WHOLE, Unrecordable, keep
 if TYPE_CHECKING:
     from mldiagnostics.pipeline.buffer import PayloadMaker
 
-__all__ = ["MAX_NAME", "MAX_TEXT", "RECORD_NAME", "entry_maker", "payload_maker", "short_text", "text"]
 
 RECORD_NAME = "goodput"
 """Name of the records that hold goodput events."""

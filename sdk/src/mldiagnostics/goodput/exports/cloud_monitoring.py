@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from mldiagnostics.identity.origin import Origin
     from mldiagnostics.pipeline.records import Record
 
-__all__ = ["SCHEME", "CloudMonitoringSink", "maker"]
 
 SCHEME = "cloud-monitoring:"
 

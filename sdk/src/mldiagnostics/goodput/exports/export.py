@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from mldiagnostics.identity.origin import Origin
     from mldiagnostics.pipeline.sink import SinkMaker
 
-__all__ = ["Export", "Translate"]
-
 
 Translate: TypeAlias = "Callable[[Observation], Iterable[MetricPoint]]"
 """Translates an observation into the metrics of one destination."""

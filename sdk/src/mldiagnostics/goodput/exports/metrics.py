@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.account import Bucket
     from mldiagnostics.goodput.exports.observe import Observation, WindowObservation
 
-__all__ = ["METRICS", "REPORT", "MetricDefinition", "metrics"]
 
 REPORT = "goodput_report"
 """Name of the event with the whole report, as `mldiagnostics.goodput.report.as_json` returns it."""

@@ -19,20 +19,6 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.account import Account, StepTimes
     from mldiagnostics.goodput.report.view import RunView
 
-__all__ = [
-    "CumulativeObservation",
-    "ExportedSteps",
-    "MetricPoint",
-    "Observation",
-    "RollingObservation",
-    "StepDeviations",
-    "WindowObservation",
-    "buckets",
-    "observe",
-    "observe_steps",
-    "observe_windows",
-    "percent",
-]
 
 _SECOND = 1_000_000
 _PIECE = 8192

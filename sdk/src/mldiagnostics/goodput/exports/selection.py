@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.monitor.assignment import Assignment
     from mldiagnostics.sinks import SinkMaker
 
-__all__ = ["Exports", "open_exports"]
-
 
 class Exports:
     """All destinations of a monitor; a failure of one does not affect the others."""

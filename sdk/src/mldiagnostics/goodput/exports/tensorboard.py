@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.account import Bucket
     from mldiagnostics.goodput.exports.observe import Observation
 
-__all__ = ["FOLDER", "curves", "without_badput"]
 
 FOLDER = "goodput"
 """Directory of the event files below TensorBoard's directory."""

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.exports.observe import Observation, WindowObservation
 
-__all__ = ["INTEGERS", "PREFIX", "UNLABELLED", "series"]
 
 PREFIX = "compute.googleapis.com/workload/"
 INTEGERS = frozenset({"disruptions", "max_productive_steps"})

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     Run: TypeAlias = "Ledger | RunTimeline"
 
-__all__ = ["History"]
 
 _FORMAT = "mldiagnostics goodput history"
 _VERSION = 2

@@ -13,8 +13,6 @@ from mldiagnostics.goodput.ledger.rules import DUPLICATE_US
 if TYPE_CHECKING:
     from mldiagnostics.goodput.ledger.folded_columns import FoldedColumns
 
-__all__ = ["RecentSteps"]
-
 
 class RecentSteps:
     """Finds a step in constant time, however many a second has.

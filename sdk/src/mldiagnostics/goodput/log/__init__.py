@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.location import LogLocation
     from mldiagnostics.goodput.log.lines import LoggedPayload
 
-__all__ = ["Log", "absolute", "find_log", "known_locations", "log_location", "open_log"]
-
 
 class Log(Protocol):
     """A log that is read incrementally, by one thread at a time."""

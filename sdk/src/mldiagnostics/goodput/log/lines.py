@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.events.clocks import Clocks
     from mldiagnostics.goodput.events.listener import EventListener
 
-__all__ = ["LineParser", "LoggedPayload", "take"]
 
 _CODES = {key.encode(): int(code) for key, code in (PLAIN_KEYS | STEP_KEYS).items()}
 _STEPS = tuple(key.encode() for key in STEP_KEYS)

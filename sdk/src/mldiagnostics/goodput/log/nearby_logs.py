@@ -14,7 +14,6 @@ from mldiagnostics.text.terminal import printable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["COMMAND", "describe_nearby"]
 
 COMMAND = "python -m mldiagnostics.goodput"
 """Reads the goodput of a log where only the SDK is installed."""

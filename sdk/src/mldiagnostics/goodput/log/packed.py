@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.events.listener import EventListener
     from mldiagnostics.goodput.events.packing import Entry
 
-__all__ = ["PACKED_MARK", "PackedLine", "packed_line", "read_packed"]
 
 PACKED_MARK = b'"packed":['
 """Part of every such line, and of no other."""

@@ -13,8 +13,6 @@ from mldiagnostics.goodput.written_logs import flush_written
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["read_payloads"]
-
 
 def read_payloads(
     job_name: str, logger_name: str, *, given: Any = None, log: str | None = None, now: datetime | None = None

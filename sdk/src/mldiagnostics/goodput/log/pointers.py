@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from mldiagnostics.pipeline.records import Record
     from mldiagnostics.pipeline.sink import BatchPolicy, Sink, SinkMaker
 
-__all__ = ["pointed", "pointer_to", "with_pointer"]
 
 FOLDER = "goodput-logs"
 _MAX_BYTES = 65_536

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-__all__ = ["places", "search_log"]
 
 _MOST_OTHERS = 5
 _WRITTEN = "the recorder of this process"

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.events.listener import EventListener
 
-__all__ = ["RepeatFilter", "already_known", "take_shaped"]
 
 _SHAPES: dict[tuple[str, ...], tuple[str, int]] = {
     **{("job_name", key): (key, int(code)) for key, code in PLAIN_KEYS.items()},

@@ -20,18 +20,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.google_cloud import GCPOptions
 
-__all__ = [
-    "CACHE_DIR",
-    "COPY_INTERVAL",
-    "DEVIATION",
-    "EXPORTS",
-    "GOODPUT",
-    "INTERVAL",
-    "ROLLING",
-    "Assignment",
-    "assign",
-    "line",
-]
 
 EXPORTS = "MLDIAG_GOODPUT_EXPORTS"
 COPY_INTERVAL = "ML_GOODPUT_GCS_SYNC_INTERVAL_SECONDS"

@@ -8,8 +8,6 @@ import select
 import time
 from typing import Any
 
-__all__ = ["Inbox"]
-
 _POLL_S = 5.0
 """Seconds between checks of the parent: its forked children may keep the socket open after its end."""
 

@@ -23,7 +23,6 @@ from mldiagnostics.goodput.monitor.assignment import line
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MonitorProcess"]
 
 _PROGRAM = (
     "import os, sys; sys.path[:] = sys.argv.pop().split(os.pathsep); "

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.monitor.assignment import Assignment
     from mldiagnostics.goodput.report.view import RunView
 
-__all__ = ["SAVE_INTERVAL_S", "LogFollower"]
 
 SAVE_INTERVAL_S = 300.0
 """Seconds between snapshots."""

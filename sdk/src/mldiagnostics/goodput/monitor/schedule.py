@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["LONGEST_PAUSE_S", "UploadSchedule"]
-
 LONGEST_PAUSE_S = 300.0
 """Longest pause after a failure, unless the interval is longer."""
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.monitor.assignment import Assignment
 
-__all__ = ["MAX_RESTARTS", "Uploaders"]
 
 MAX_RESTARTS = 3
 """Restarts of a process that ended unexpectedly."""

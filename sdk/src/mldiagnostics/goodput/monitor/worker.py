@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.monitor.reading import LogFollower
     from mldiagnostics.goodput.report.view import RunView
 
-__all__ = ["Worker"]
 
 MAX_LISTED = 20
 """Number of last attempts and disruptions in an exported report, to bound its size."""

@@ -10,7 +10,6 @@ from mldiagnostics.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["posix_now", "retention", "window"]
 
 _END_OF_TIME_S = 7_258_118_400.0
 """The year 2200; a time in milliseconds lies far beyond."""

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.queries.details import IntervalWorkloadMetricDetails, WorkloadMetricDetails
     from mldiagnostics.goodput.report import GoodputReport
 
-__all__ = ["GoodputCalculator"]
-
 
 class _LastQuery(NamedTuple):
     """The result of the last query of the whole job, and its moment in POSIX seconds."""

@@ -15,8 +15,6 @@ from mldiagnostics.locations import is_bucket
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["RESTORE", "SAVE", "DurationStats", "OperationTiming", "number", "operations", "spread"]
-
 
 class OperationTiming(NamedTuple):
     """Keys of the start of an operation and of the seconds it blocked training."""

@@ -10,15 +10,6 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.queries.results import GoodputResult
     from mldiagnostics.goodput.queries.run_queries import StepSeries
 
-__all__ = [
-    "ElasticIntervalWorkloadMetricDetails",
-    "ElasticWorkloadMetricDetails",
-    "IntervalWorkloadMetricDetails",
-    "UnproductiveTimeDict",
-    "WorkloadMetricDetails",
-    "empty_details",
-    "job_details",
-]
 
 UnproductiveTimeDict: TypeAlias = "dict[BadputType, float | dict[str, float]]"
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.queries.details import ElasticIntervalWorkloadMetricDetails, ElasticWorkloadMetricDetails
 
-__all__ = ["ElasticGoodputCalculator"]
-
 
 class ElasticGoodputCalculator(GoodputCalculator):
     """Computes goodput of elastic jobs: three more buckets, and slice efficiencies."""

@@ -14,13 +14,6 @@ from mldiagnostics.goodput.buckets import MonitoringWindowType
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = [
-    "compute_ideal_step_time",
-    "compute_percentile",
-    "compute_step_deviation_from_baseline",
-    "get_anomalous_and_normal_step_times",
-    "get_extra_time_from_anomalous_steps",
-]
 
 SHORTEST = 1.0
 """Steps below this many seconds do hardly any work; they do not count if they are the minority."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["serialized"]
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")

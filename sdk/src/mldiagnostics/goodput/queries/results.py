@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.account import Account
 
-__all__ = ["BASE", "ELASTIC", "GoodputResult", "Unproductive", "empty_buckets", "percentages", "result_of"]
 
 Unproductive: TypeAlias = "dict[BadputType, float | dict[str, float]]"
 """Seconds or per cent by bucket; for CUSTOM_BADPUT_EVENTS by the type of event."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.queries.source import LogSource
     from mldiagnostics.goodput.report import GoodputReport
 
-__all__ = ["RunQueries", "StepSeries", "micros"]
-
 
 class StepSeries(NamedTuple):
     """Indexes and seconds of steps, and their ideal step time if it is known."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.log import Log
 
-__all__ = ["LogSource"]
-
 
 class LogSource:
     """Reads the log of `given`, of `log`, or of the two names.

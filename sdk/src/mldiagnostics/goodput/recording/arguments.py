@@ -13,8 +13,6 @@ from mldiagnostics.goodput.events.payloads import MAX_NAME
 from mldiagnostics.pipeline.drops import shown
 from mldiagnostics.pipeline.values import keep, settle
 
-__all__ = ["are_short", "keep_step", "posix_seconds"]
-
 _END_OF_TIME_S = 7_258_118_400.0
 """The year 2200."""
 

@@ -10,8 +10,6 @@ from mldiagnostics.goodput.recording.arguments import posix_seconds
 if TYPE_CHECKING:
     from mldiagnostics.pipeline.buffer import PayloadMaker
 
-__all__ = ["CallbackWriter"]
-
 
 class CallbackWriter:
     """Calls `write_cloud_logging_entry` of an object with each payload."""

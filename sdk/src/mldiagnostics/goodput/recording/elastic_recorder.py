@@ -11,8 +11,6 @@ from mldiagnostics.goodput.recording.spans import Span
 if TYPE_CHECKING:
     from mldiagnostics.goodput.recording.recorder import Moment
 
-__all__ = ["ElasticGoodputRecorder"]
-
 
 class ElasticGoodputRecorder(GoodputRecorder):
     """Records also the events of an elastic job whose slices come and go."""

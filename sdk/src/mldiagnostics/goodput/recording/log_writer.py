@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from mldiagnostics.pipeline.buffer import Entry, PayloadMaker
     from mldiagnostics.pipeline.recorder import RecordPipeline
 
-__all__ = ["EventWriter", "LogWriter"]
 
 FLUSH_TIMEOUT_S = 10.0
 _FORK_TIMEOUT_S = 5.0

@@ -17,8 +17,6 @@ from mldiagnostics.goodput.written_logs import flush_written
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["NamedLog"]
-
 
 class NamedLog:
     """The log of a `GoodputRecorder` with the same names, for `cloud_logger=`."""

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.recording.log_writer import EventWriter
 
-__all__ = ["GoodputRecorder"]
 
 Moment: TypeAlias = "datetime | float | None"
 """A datetime, POSIX seconds, or now."""

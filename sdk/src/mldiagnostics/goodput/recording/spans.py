@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-__all__ = ["Span"]
-
 
 class Span:
     """Records the start and end of a block.

@@ -12,8 +12,6 @@ from typing import Any
 from mldiagnostics.goodput.render.palette import CUSTOM, PAINTS, PRODUCTIVE
 from mldiagnostics.goodput.render.words import label
 
-__all__ = ["causes_document"]
-
 
 def causes_document() -> dict[str, Any]:
     """Return the buckets in the order of bars, and the colours of custom events."""

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.report import GoodputReport
 
-__all__ = ["comparison_table", "names", "rows"]
 
 NAME_WIDTH = 32
 NARROWEST, WIDEST = 12, 24

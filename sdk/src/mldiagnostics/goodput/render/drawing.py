@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.report import DisruptionReport, GoodputReport
     from mldiagnostics.goodput.report.view import RunView
 
-__all__ = ["CLOSE_UPS", "drawing"]
 
 FINEST = 1500
 """Intervals in a layer."""

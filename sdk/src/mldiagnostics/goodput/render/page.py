@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.report import GoodputReport
     from mldiagnostics.goodput.report.view import RunView
 
-__all__ = ["page"]
-
 
 def page(runs: Sequence[tuple[GoodputReport, RunView]]) -> str:
     """Return the page for runs, each with its report and the view of the report."""

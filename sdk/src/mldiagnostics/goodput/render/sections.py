@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.report import GoodputReport, TimeBreakdown
 
-__all__ = ["comparison", "section", "title"]
-
 
 def section(report: GoodputReport, number: int, windows: Sequence[str]) -> str:
     """Return the section of one run; `windows` are the names of its layers."""

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.report import GoodputReport, RecoveryPhases, TimeBreakdown
 
-__all__ = ["NARROWEST", "NO_START", "alarm", "excluded", "figures", "phases", "run_of", "table"]
 
 NARROWEST = 80
 NO_START = "the log has no job start: the account begins with its first event"

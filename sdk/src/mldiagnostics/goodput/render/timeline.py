@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.account import Bucket, TimelineSegment
 
-__all__ = ["TimelinePiece", "pieces"]
 
 _NEVER = 2**63
 

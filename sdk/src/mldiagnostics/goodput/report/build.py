@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.account import Account, Attempt, Bucket, Disruption, StepTimes
     from mldiagnostics.goodput.report.view import RunView
 
-__all__ = ["breakdown", "bucket_name", "make_report"]
 
 SAVING = BadputType.UNPRODUCTIVE_CHECKPOINT_SAVE_TIME
 

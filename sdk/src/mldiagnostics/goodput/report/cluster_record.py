@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.account import Disruption
 
-__all__ = ["MAX_BYTES", "NOTHING_RECORDED", "ClusterAttempt", "ClusterRecord", "explained", "joined_cause"]
 
 VERSION = 1
 MAX_BYTES = 4 << 20

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.report.cluster_record import ClusterRecord
     from mldiagnostics.goodput.report.view import RunView
 
-__all__ = ["Reliability", "checkpoints", "lost_work", "mean_recovery", "queueing", "reliability_of", "steps"]
 
 PLANNED = frozenset({"scale_up", "suspended"})
 """Causes of disruptions that do not count as failures."""

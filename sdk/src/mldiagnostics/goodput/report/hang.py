@@ -15,7 +15,6 @@ from mldiagnostics.goodput.report.numbers import percentile
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["RECENT", "allowed", "assess"]
 
 RECENT = 1000
 FEWEST = 10

@@ -14,8 +14,6 @@ from typing import Any, get_args, get_origin, get_type_hints
 from mldiagnostics.goodput.report.model import GoodputReport
 from mldiagnostics.text.timestamps import posix_seconds, timestamp
 
-__all__ = ["VERSION", "as_json", "from_json", "key_of"]
-
 VERSION = 1
 
 _TIMES = {

@@ -11,8 +11,6 @@ from mldiagnostics.text.terminal import printable
 if TYPE_CHECKING:
     from mldiagnostics.goodput.report.model import GoodputReport
 
-__all__ = ["printable_report"]
-
 
 def printable_report(report: GoodputReport) -> GoodputReport:
     """Return the report with `printable` applied to every string."""

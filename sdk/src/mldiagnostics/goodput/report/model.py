@@ -9,20 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping  # noqa: TC003 - `from_json` reads the annotations
 from dataclasses import dataclass, field
 
-__all__ = [
-    "AttemptReport",
-    "CheckpointStats",
-    "DisruptionReport",
-    "FailureStats",
-    "GoodputReport",
-    "Hang",
-    "LostWork",
-    "Queueing",
-    "RecoveryPhases",
-    "StepStats",
-    "TimeBreakdown",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class TimeBreakdown:

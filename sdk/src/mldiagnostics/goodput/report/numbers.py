@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["percentile"]
-
 
 def percentile(ordered: Sequence[float], percent: float) -> float:
     """Return a percentile of sorted values, interpolated linearly at (n - 1) p / 100.

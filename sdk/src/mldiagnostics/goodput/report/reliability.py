@@ -7,16 +7,6 @@ from __future__ import annotations
 
 from math import sqrt
 
-__all__ = [
-    "daly_interval",
-    "ettr",
-    "mean_time_to_failure",
-    "overhead",
-    "ratio",
-    "scheduling_goodput",
-    "young_interval",
-]
-
 
 def ratio(part: float, whole: float) -> float | None:
     """Return a share from 0 to 1, None if `whole` is 0."""

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.account import Account, Attempt, Disruption, StepTimes, TimelineSegment
     from mldiagnostics.goodput.buckets import BadputType
 
-__all__ = ["RunView"]
-
 
 class RunView(Protocol):
     """Results of one run. Times are microseconds."""

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["FOLDER", "fetch", "keep"]
 
 FOLDER = "goodput_cache"
 """The folder of the copies below the URL that the user gives."""

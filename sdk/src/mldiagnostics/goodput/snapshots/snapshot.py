@@ -21,7 +21,6 @@ from mldiagnostics.spool.private_files import open_own, require_own
 if TYPE_CHECKING:
     from mldiagnostics.goodput.log import Log
 
-__all__ = ["keep", "recall", "snapshot_path"]
 
 SCHEMA_VERSION = 3
 _MAX_HEAD_BYTES = 64 * 1024 * 1024

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.log import Log
 
-__all__ = ["StoredHistory"]
 
 _SLOW_READ_S = 1.0
 """A history is stored after a read that took longer."""
