@@ -13,6 +13,7 @@ from mldiagnostics.errors import ConfigurationError, MissingExtraError, StoreErr
 from mldiagnostics.store import open_store
 from mldiagnostics.store.local import LocalStore
 from mldiagnostics.store.model import HEAD_BYTES
+from mldiagnostics.store.trial import try_store
 from mldiagnostics_api.captures.location import Medium
 from mldiagnostics_kube.process.retry import retry
 
@@ -126,6 +127,12 @@ class LogDirectory:
         """
         kept = {self._inner(key) for key in keep}
         return await self._call(lambda: self._store().delete_all("/".join(self.location.segments), keep=kept))
+
+    async def check(self) -> str:
+        """Write, list, read and delete a small file; return its URL."""
+        top = "/".join(self.location.segments)
+        key = await self._call(lambda: try_store(self._store(), str(self.location), folder=top))
+        return str(self.location.child(key))
 
     def _inner(self, key: str) -> str:
         return "/".join((*self.location.segments, key))

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import sys
-import uuid
 from typing import Final
 
 from mldiagnostics.errors import MLDiagnosticsError
@@ -14,27 +13,9 @@ from mldiagnostics_operator.storage import LogDirectory, Storage
 DEADLINE_S: Final = 60.0
 
 
-async def check(directory: LogDirectory) -> str:
-    """Write, list, read and delete an object; return its URL.
-
-    Raises the errors of the store, and ValueError if it returns other bytes than were written, or does not list them.
-    """
-    folder = f"mldiagnostics-store-check-{uuid.uuid4().hex}"
-    key = f"{folder}/object"
-    url = (await directory.put(key, key.encode())).url
-    try:
-        if await directory.read(key) != key.encode():
-            raise ValueError(f"{url}: the store returned other bytes than were written; check the volume or the bucket")
-        if [entry.key for entry in await directory.list(folder)] != [key]:
-            raise ValueError(f"{url}: the store does not list what was written; check the volume or the bucket")
-    finally:
-        await directory.delete(key)
-    return url
-
-
 async def _checked(directory: LogDirectory) -> str:
     async with asyncio.timeout(DEADLINE_S):
-        return await check(directory)
+        return await directory.check()
 
 
 def main() -> int:

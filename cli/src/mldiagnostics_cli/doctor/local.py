@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 import sysconfig
-import uuid
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics.locations import local_path
 from mldiagnostics.store import open_store
+from mldiagnostics.store.trial import try_store
 
 from mldiagnostics_cli.doctor.finding import broken, fine, unknown
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 MEMBERS = ("mldiagnostics", "mldiagnostics-api", "mldiagnostics-kube")
 """Distributions of the same version as the command line."""
-
-_CONTENT = b"written by mldiag doctor\n"
 
 
 def check_installation() -> Iterator[DoctorFinding]:
@@ -44,8 +42,6 @@ def check_installation() -> Iterator[DoctorFinding]:
 def check_storage(storage: str, *, is_given: bool) -> DoctorFinding:
     """Write, list, read and delete a small file in the root of the runs.
 
-    In a bucket each of them needs a right of its own.
-
     Args:
         storage: Root of the runs: a directory or URL.
         is_given: Whether the user chose it; the default need not exist.
@@ -55,24 +51,12 @@ def check_storage(storage: str, *, is_given: bool) -> DoctorFinding:
         if is_given:
             return broken("storage", f"{storage}: no such directory", "make it, or choose another one with --storage")
         return unknown("storage", f"{storage}: no runs here yet", "choose the root of your runs with --storage")
-    key = f".mldiag-doctor-{uuid.uuid4().hex}"
     try:
-        store = open_store(storage)
-        store.put(key, _CONTENT)
-        try:
-            next(iter(store.folders()), None)
-            with store.open(key) as file:
-                content = file.read()
-        finally:
-            store.delete(key)
+        try_store(open_store(storage), storage)
     except MLDiagnosticsError as error:
         problem, _, remedy = str(error).rpartition("; ")
         return broken("storage", problem or remedy, remedy if problem else "check --storage and your rights there")
-    if content != _CONTENT:
-        return broken(
-            "storage", f"{storage}: a file has other bytes than were written", "check the volume or the bucket"
-        )
-    return fine("storage", f"{storage}: a file was written, read and deleted")
+    return fine("storage", f"{storage}: a file was written, listed, read and deleted")
 
 
 def _xprof() -> DoctorFinding:
