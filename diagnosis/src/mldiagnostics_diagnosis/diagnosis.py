@@ -18,6 +18,7 @@ from mldiagnostics.findings import (
     Finding,
     FindingHost,
 )
+from mldiagnostics.text.counts import counted
 
 from mldiagnostics_diagnosis.matching import FEWEST_STEPS, LEAST_COVERAGE, match
 from mldiagnostics_diagnosis.rule import percent
@@ -71,7 +72,8 @@ def _doubts(job: Job, left: Sequence[HostSummary], missing: Sequence[str]) -> It
     for problem in missing[:MAX_PROBLEMS]:
         yield _doubt(problem[:MAX_MESSAGE], "Findings cover the other hosts. Capture again with all hosts.")
     if len(missing) > MAX_PROBLEMS:
-        yield _doubt(f"{len(missing) - MAX_PROBLEMS} more hosts have no summary.", "Capture again with all hosts.")
+        unnamed = counted(len(missing) - MAX_PROBLEMS, "more host", "have")
+        yield _doubt(f"{unnamed} no summary.", "Capture again with all hosts.")
     without = [each for each in left if each.steps is None or not each.steps.numbers]
     if without:
         yield _doubt(
@@ -99,7 +101,7 @@ def _doubts(job: Job, left: Sequence[HostSummary], missing: Sequence[str]) -> It
         return
     if not job.has_steps:
         yield _doubt(
-            f"Only {len(job.numbers)} steps are in all traces, fewer than {FEWEST_STEPS}.",
+            f"Only {counted(len(job.numbers), 'step', 'are')} in all traces, fewer than {FEWEST_STEPS}.",
             "Capture for a longer time, and start all hosts at the same instant.",
         )
     elif not job.is_covered:

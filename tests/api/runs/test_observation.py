@@ -173,7 +173,7 @@ def test_a_run_whose_pods_are_refused_says_so_until_it_has_them() -> None:
     seen = RunObservation(created=START, pods=PODS[:1], expected=2, refused=REFUSED)
     waits = observed(WAITING, seen, None, at(60))
     assert waits.reason == "QuotaExceeded"
-    assert waits.message == "1 of 2 pods were created; job 'trainer': exceeded quota: team"
+    assert waits.message == "1 of 2 pods created; job 'trainer': exceeded quota: team"
     assert observed(WAITING, replace(seen, pods=PODS), None, at(60)).reason == "Starting"
     assert observed(WAITING, seen, None, at(5000)).reason == "Starting"  # the events ended long ago
     assert observed(WAITING, replace(seen, created=at(30)), None, at(60)).reason == "Starting"  # of a former workload

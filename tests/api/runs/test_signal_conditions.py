@@ -54,7 +54,7 @@ def test_a_signal_is_a_condition_from_its_first_rise_on() -> None:
     raised, states = signalled(quiet, states, reported(0, 200), LIMITS, at(200))
     assert types(raised) == {"Started": "True", "HostsSilent": "True"}
     assert list(signal_messages(quiet, raised)) == [
-        ("HostsSilent", "1 of 2 hosts have not reported for 120 s: w-0", True)
+        ("HostsSilent", "1 of 2 hosts has not reported for 120 s: w-0", True)
     ]
     kept, states = signalled(raised, states, reported(0, 210), LIMITS, at(210))
     assert kept == raised

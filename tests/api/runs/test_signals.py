@@ -40,7 +40,7 @@ def read(
 def test_hosts_are_silent_after_the_limit_unless_they_ended() -> None:
     reading = read(Signal.HOSTS_SILENT, host(), host("w-1", age=121), host("w-2", age=999, ended=True))
     assert (reading.raised, reading.hosts) == (True, ("w-1",))
-    assert reading.message == "1 of 2 hosts have not reported for 120 s: w-1"
+    assert reading.message == "1 of 2 hosts has not reported for 120 s: w-1"
     between = read(Signal.HOSTS_SILENT, host(), host("w-1", age=110))
     assert (between.raised, between.cleared) == (False, False)
     assert read(Signal.HOSTS_SILENT, host(), host("w-1", age=90)).cleared

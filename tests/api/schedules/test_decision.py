@@ -78,7 +78,7 @@ def test_two_schedules_on_one_run_share_its_interval_and_the_policy() -> None:
     assert budget_refusal(rules, wanted, [], policy=BudgetLimits(), of_namespace=[old], now=NOW + 600) is None
     limited = budget_refusal(rules, wanted, [], policy=BudgetLimits(captures=1), of_namespace=[old], now=NOW + 600)
     assert limited is not None
-    assert limited.message.startswith("policy of the namespace: the budget of 1 captures in 24 hours is used")
+    assert limited.message.startswith("policy of the namespace: the budget of 1 capture in 24 hours is used")
 
 
 def test_the_administrator_counts_twenty_pulses_as_one_capture_and_the_schedule_counts_each() -> None:

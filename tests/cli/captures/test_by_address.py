@@ -150,7 +150,7 @@ def test_ctrl_c_stops_the_recording_and_keeps_the_trace(mldiag: CommandLine) -> 
     [target] = json.loads(out)["targets"]
     assert (target["state"], target["reason"]) == ("Cancelled", "Cancelled")
     assert target["bytes"]
-    assert "recording 600 s, 0 of 1 hosts done" in process.shown
+    assert "recording 600 s, 0 of 1 host done" in process.shown
     assert "Stopping the recordings" in process.shown
 
 

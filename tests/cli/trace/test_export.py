@@ -157,7 +157,7 @@ def test_excluded_entries_are_left_out(mldiag: CommandLine) -> None:
         (("a.jsonl",), "a.jsonl: no such file; pass the path of a log, a run, or -"),
         (("nope",), "no run in"),
         (("empty",), "empty: has no logs"),
-        (("junk.bin",), "not written: no entry of the sources is shown; 1 parts cannot be read"),
+        (("junk.bin",), "not written: no entry of the sources is shown; 1 part cannot be read"),
         (("dated.log", "--job", "trainer"), "not written: no entry of the sources is shown; check the filters"),
     ],
 )

@@ -205,7 +205,7 @@ async def test_budgets_refuse_with_a_reason_also_after_a_restart(stage: Stage) -
     status = await stage.until(lambda status: status.get("refused") == 2)
     assert len(await stage.made()) == 1
     assert reason(status, "BudgetAvailable") == "CapturesPerRun"
-    assert status["refusals"][0]["message"].startswith("schedule 'nightly': the budget of 1 captures of this run")
+    assert status["refusals"][0]["message"].startswith("schedule 'nightly': the budget of 1 capture of this run")
     await stage.change("nightly", budget={"capturesPerRun": 2})
     stage.clock.pass_s(600)
     async with stage.leading():

@@ -33,7 +33,7 @@ async def test_a_profile_is_at_the_requested_location(
 ) -> None:
     assert await status(server, tmp_path, "--session_name", "s1", "--override_hostnames", "pod-0") == 0
     assert (tmp_path / "plugins/profile/s1/pod-0.xplane.pb").stat().st_size
-    assert "captured 1 of 1 hosts" in capsys.readouterr().out
+    assert "captured 1 of 1 host" in capsys.readouterr().out
     options = server.requests[0].opts
     assert (options.host_tracer_level, options.device_tracer_level, options.python_tracer_level) == (2, 1, 1)
     assert options.duration_ms == 50

@@ -102,7 +102,7 @@ async def test_chosen_hosts_are_captured_and_a_capture_is_cancelled(
             )
             await start.click()
             progress = page.get_by_role("status").filter(has_text="trainer-")
-            await expect(progress).to_contain_text("Succeeded · 1 of 1 hosts captured")
+            await expect(progress).to_contain_text("Succeeded · 1 of 1 host captured")
             [made] = [each for each in await ml.cluster.items(connections(ml.name), dict) if "trainer" in str(each)]
             trigger = made["spec"]["triggerCapture"]
             assert trigger["target"] == {"runRef": {"name": "trainer"}, "ranks": "1"}

@@ -1,6 +1,6 @@
 // The progress of a capture that the URL names, until it ends.
 import { get, post, RequestFailed, type Capture } from "./api.js";
-import { button, element, problem } from "./elements.js";
+import { button, counted, element, problem } from "./elements.js";
 import { change, changed, parameter } from "./url_state.js";
 
 const PAUSE_MS = 1000;
@@ -72,6 +72,6 @@ function summary(capture: Capture, waited_s: number): string {
     return waited_s < NO_OPERATOR_S ? "waiting for the operator"
       : `no operator has taken it in ${NO_OPERATOR_S} s; check that the operator runs, or cancel it`;
   }
-  const targets = capture.total ? `${capture.captured} of ${capture.total} hosts captured` : null;
+  const targets = capture.total ? `${capture.captured} of ${counted(capture.total, "host")} captured` : null;
   return [capture.phase, targets, capture.isComplete ? capture.reason : null, capture.message].filter(Boolean).join(" · ");
 }

@@ -1,6 +1,6 @@
 // Configurations side by side: keys that differ, and equal ones folded.
 import { heads, type Compared } from "./compare_run.js";
-import { element, labelled } from "./elements.js";
+import { counted, element, labelled } from "./elements.js";
 import { change, parameter } from "./url_state.js";
 
 const MAX_ROWS = 1000;
@@ -45,7 +45,7 @@ export function showConfigs(box: HTMLElement, runs: readonly Compared[]): void {
   if (document.activeElement !== search) search.value = parameter("config");
   const wasOpen = box.querySelector("details")?.open ?? false;
   const fold = element("details", { className: "equal-configs", open: wasOpen, hidden: !equal.length },
-    element("summary", {}, `${equal.length} equal ${equal.length === 1 ? "key" : "keys"}`), configTable("Equal configuration", equal, runs.slice(0, 1), ["Value of all"]));
+    element("summary", {}, counted(equal.length, "equal key")), configTable("Equal configuration", equal, runs.slice(0, 1), ["Value of all"]));
   box.lastElementChild?.replaceChildren(
     different.length ? configTable("Configuration that differs", different, runs, heads(runs)) : element("p", { className: "muted" }, all.length ? "No key differs." : "The runs have recorded no configuration."),
     fold);

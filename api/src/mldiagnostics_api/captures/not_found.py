@@ -4,6 +4,8 @@ from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from typing import Final
 
+from mldiagnostics.text.counts import counted
+
 from mldiagnostics_api.captures.refusal import CaptureRefusal
 from mldiagnostics_api.captures.request import CaptureRequest
 from mldiagnostics_api.captures.targets import MAX_TARGETS
@@ -38,8 +40,8 @@ def nothing_found(request: CaptureRequest, *, workload: Object | None, nearby: C
         )
     if request.workload:
         return CaptureRefusal(RefusalReason.NO_POD_MATCHES, f"{request.description}: has no pods", transient=True)
-    number = f"{MAX_NEARBY} or more" if len(nearby) >= MAX_NEARBY else len(nearby)
-    others = f"; the namespace has {number} other pods" if nearby else "; the namespace has none"
+    others = f"{MAX_NEARBY} or more other pods" if len(nearby) >= MAX_NEARBY else counted(len(nearby), "other pod")
+    others = f"; the namespace has {others if nearby else 'none'}"
     return CaptureRefusal(RefusalReason.NO_POD_MATCHES, f"{request.description}: not found{others}", transient=True)
 
 
@@ -47,7 +49,7 @@ def no_pod_matches(request: CaptureRequest, pods: int) -> CaptureRefusal:
     """Return the refusal of a filter that matches no pod; it is transient."""
     return CaptureRefusal(
         RefusalReason.NO_POD_MATCHES,
-        f"{request.description}: none of {pods} pods matches ranks, slices, nodes and replicatedJob",
+        f"{request.description}: none of {counted(pods, 'pod')} matches ranks, slices, nodes and replicatedJob",
         transient=True,
     )
 

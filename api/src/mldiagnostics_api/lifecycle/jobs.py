@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from mldiagnostics.text.counts import counted
+
 from mldiagnostics_api.lifecycle.fields import (
     Fields,
     any_count,
@@ -54,7 +56,7 @@ def job(spec: Fields, status: Fields) -> Lifecycle:
             hosts=hosts,
             started=time(status.get("startTime")),
             reason="PodsFailed" if failed else "",
-            message=f"{failed} pods of the Job failed and were replaced" if failed else "",
+            message=f"the Job replaced {counted(failed, 'failed pod')}" if failed else "",
         ),
         completed="Complete",
     )

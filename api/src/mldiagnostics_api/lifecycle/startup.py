@@ -10,6 +10,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, Self
 
+from mldiagnostics.text.counts import counted_of
+
 from mldiagnostics_api.conditions import condition_of, true_since
 from mldiagnostics_api.formats import optional_time
 from mldiagnostics_api.workloads.kinds import Object
@@ -143,8 +145,8 @@ def waiting_message(pods: Sequence[PodStartup], *, expected: int | None = None) 
     if started == total:
         return ""
     blocked = min(((pod.name, pod.waiting) for pod in pods if pod.started is None and pod.waiting), default=None)
-    counted = f"{started} of {total} pods started"
-    return f"{counted}; pod '{blocked[0]}': {blocked[1]}" if blocked else counted
+    message = f"{counted_of(started, total, 'pod')} started"
+    return f"{message}; pod '{blocked[0]}': {blocked[1]}" if blocked else message
 
 
 def pulled_times(events: Iterable[Object]) -> Mapping[str, datetime]:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from mldiagnostics.text.counts import counted_of
+
 from mldiagnostics_api.disruptions import DisruptionCause, Evidence, decide
 from mldiagnostics_api.disruptions.decision import WINDOW
 from mldiagnostics_api.formats import EPOCH
@@ -112,8 +114,9 @@ def _current_refusal(
 
 
 def _refusal_changes(status: MLRunStatus, refused: Evidence, seen: RunObservation) -> dict[str, object]:
-    total = "all" if seen.expected is None else seen.expected
-    message = f"{len(seen.pods)} of {total} pods were created; {refused.subject}: {refused.detail}"
+    created = len(seen.pods)
+    pods = f"{created} of all pods" if seen.expected is None else counted_of(created, seen.expected, "pod")
+    message = f"{pods} created; {refused.subject}: {refused.detail}"
     explained = {"reason": QUOTA_EXCEEDED, "message": message}
     conditions = [
         each.model_copy(update=explained) if each.type == RunConditionType.STARTED and each.status != "True" else each

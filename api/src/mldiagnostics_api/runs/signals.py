@@ -11,6 +11,8 @@ from enum import StrEnum
 from statistics import median
 from typing import Final
 
+from mldiagnostics.text.counts import counted_of
+
 from mldiagnostics_api.formats import enumerated, format_time
 
 SETTLE_S: Final = 60.0
@@ -146,7 +148,8 @@ def _silent(sample: RunSample, working: Collection[HostSample], limit_s: float) 
     if not silent:
         settled = all(sample.now - host.received <= _RELEASE * limit_s for host in working)
         return Reading(raised=False, cleared=settled)
-    message = f"{len(silent)} of {len(working)} hosts have not reported for {limit_s:g} s: {enumerated(silent)}"
+    hosts = counted_of(len(silent), len(working), "host", "have")
+    message = f"{hosts} not reported for {limit_s:g} s: {enumerated(silent)}"
     return Reading(raised=True, cleared=False, message=message, hosts=tuple(silent))
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from mldiagnostics.text.counts import counted
+
 DAY_S: Final = 86_400.0
 PULSES_PER_CAPTURE: Final = 20
 """Pulses that count as one capture for the administrator: 8 captures a day are a pulse every 9 minutes."""
@@ -74,9 +76,9 @@ def refusal(
         problem = f"the last capture of this run is less than {limits.interval_s:g} s old"
         return BudgetRefusal(BudgetReason.RUN_INTERVAL, f"{scope}: {problem}; it is skipped")
     if limits.captures_per_run is not None and _counted(of_target) >= limits.captures_per_run:
-        return _used(BudgetReason.RUN_CAPTURES, scope, f"{limits.captures_per_run} captures of this run")
+        return _used(BudgetReason.RUN_CAPTURES, scope, f"{counted(limits.captures_per_run, 'capture')} of this run")
     if limits.captures is not None and _counted(recent) >= limits.captures:
-        return _used(BudgetReason.CAPTURES, scope, f"{limits.captures} captures")
+        return _used(BudgetReason.CAPTURES, scope, counted(limits.captures, "capture"))
     if limits.bytes is not None and expected_bytes(recent) > limits.bytes:
         return _used(BudgetReason.BYTES, scope, f"{limits.bytes} bytes")
     return None

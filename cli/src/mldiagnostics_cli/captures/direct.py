@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.text.counts import counted
 from mldiagnostics_api.captures.policy import Policy
 from mldiagnostics_api.captures.targets import TargetCandidate, candidates
 from mldiagnostics_api.ranges import Ranges
@@ -68,7 +69,7 @@ async def capture_directly(
                 note(f"{each.pod.name}  Skipped  {each.message}")
         if not reachable:
             raise ConfigurationError(
-                f"{target.label}: {len(found)} pods of namespace '{cluster.namespace}' match and none can be captured; "
+                f"{target.label}: {counted(len(found), 'pod')} of namespace '{cluster.namespace}' cannot be captured; "
                 "check the target and its pods"
             )
         stems = [_stem(each) for each in reachable]

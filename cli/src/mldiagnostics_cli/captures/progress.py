@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mldiagnostics.capture import TargetState
+from mldiagnostics.text.counts import counted_of
 
 from mldiagnostics_cli.captures.live_line import LiveLine
 from mldiagnostics_cli.values import size
@@ -39,4 +40,4 @@ class CaptureProgress:
 
     def _text(self) -> str:
         doing = "stopping" if self.is_cancelled else f"recording {self._duration_ms / 1000:g} s"
-        return f"{doing}, {self._ended} of {self._hosts} hosts done"
+        return f"{doing}, {counted_of(self._ended, self._hosts, 'host')} done"

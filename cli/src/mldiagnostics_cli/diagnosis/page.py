@@ -33,7 +33,7 @@ def diagnosis_lines(diagnosis: Diagnosis, *, width: int | None, colour: bool) ->
         width: Columns of the terminal; None without one.
         colour: Whether severities have colours.
     """
-    steps = f"{diagnosis.steps} steps" + ("" if diagnosis.step_s is None else f" of {duration(diagnosis.step_s)}")
+    steps = counted(diagnosis.steps, "step") + ("" if diagnosis.step_s is None else f" of {duration(diagnosis.step_s)}")
     hosts = counted(diagnosis.hosts, "host")
     yield f"{'session':{_INDENT}}{printable(diagnosis.session)}: {hosts}, {steps}"
     for finding in diagnosis.findings:

@@ -7,7 +7,7 @@ import ssl
 from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.text.counts import counted
+from mldiagnostics.text.counts import counted, counted_of
 
 from mldiagnostics_cli.doctor.finding import broken, fine
 
@@ -89,7 +89,8 @@ def deployment_finding(part: str, deployments: Sequence[Object], own_version: st
     place = f"-n {metadata['namespace']} deployment/{metadata['name']}"
     available, wanted = status.get("availableReplicas", 0), deployment["spec"].get("replicas", 1)
     version = (metadata.get("labels") or {}).get("app.kubernetes.io/version", "")
-    message = f"{metadata['namespace']}/{metadata['name']} {version}: {available} of {wanted} replicas are available"
+    replicas = counted_of(available, wanted, "replica", "are")
+    message = f"{metadata['namespace']}/{metadata['name']} {version}: {replicas} available"
     if not available:
         return broken(part, message, f"kubectl describe {place} ; kubectl logs {place}")
     if _is_older(version, own_version):
@@ -121,10 +122,12 @@ def certificate_finding(configuration: Object, now: float) -> DoctorFinding:
         return broken("certificate", f"{name}: has no entries", f"helm upgrade --install {CHARTS[WEBHOOK]} …")
     left_s = min(ends) - now
     if left_s <= 0:
-        return broken("certificate", f"{name}: its authority expired {-left_s / 86_400:.0f} days ago", restart)
+        ago = counted(round(-left_s / 86_400), "day")
+        return broken("certificate", f"{name}: its authority expired {ago} ago", restart)
     if left_s < EXPIRES_SOON_S:
-        return broken("certificate", f"{name}: its authority expires in {left_s / 3600:.0f} hours", restart)
-    return fine("certificate", f"{name}: its authority is valid for {left_s / 86_400:.0f} days")
+        left = counted(round(left_s / 3600), "hour")
+        return broken("certificate", f"{name}: its authority expires in {left}", restart)
+    return fine("certificate", f"{name}: its authority is valid for {counted(round(left_s / 86_400), 'day')}")
 
 
 def endpoint_finding(part: str, service: str, slices: Sequence[Object]) -> DoctorFinding:

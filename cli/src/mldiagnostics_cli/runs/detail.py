@@ -95,7 +95,7 @@ def curve_lines(
 ) -> list[str]:
     """Return a curve as a heading and a plot."""
     steps = [step for step in curve.step if step is not None]
-    reach = f"step {steps[0]} to {steps[-1]}" if steps else f"{curve.count} points"
+    reach = f"step {steps[0]} to {steps[-1]}" if steps else counted(curve.count, "point")
     unit = "" if curve.unit in {"", "1"} else f" [{curve.unit}]"
     labels = "".join(f", {name}={value}" for name, value in curve.labels.items())
     device = "" if curve.device is None else f", device {curve.device}"

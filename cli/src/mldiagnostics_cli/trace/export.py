@@ -14,6 +14,7 @@ from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.layout import RUN_RECORD
 from mldiagnostics.runs.run_goodput import goodput_log
 from mldiagnostics.store import open_store
+from mldiagnostics.text.counts import counted
 from mldiagnostics.text.timestamps import timestamp
 
 from mldiagnostics_cli.commands.options import OutputFormat
@@ -248,7 +249,7 @@ def _pieces(trace: WrittenTrace, sources: Iterable[Any], options: TraceOptions) 
             yield "".join(gathered).encode()
             gathered, length = [], 0
     if trace.events.number == 0:
-        reason = f"; {trace.skips} parts cannot be read" if trace.skips else ""
+        reason = f"; {counted(trace.skips, 'part')} cannot be read" if trace.skips else ""
         raise NothingShown(f"{trace.out}: not written: no entry of the sources is shown{reason}; check the filters")
     yield "".join([*gathered, FOOT]).encode()
 

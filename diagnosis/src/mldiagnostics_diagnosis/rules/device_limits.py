@@ -6,6 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from mldiagnostics.findings import MAX_HOSTS, Figure, Finding
+from mldiagnostics.text.counts import counted_of
 
 from mldiagnostics_diagnosis.causes import MEMORY_NEAR as NEAR
 from mldiagnostics_diagnosis.rule import Rule, host_at, percent, severity_of
@@ -35,8 +36,8 @@ def _memory(job: Job) -> Iterator[Finding]:
         yield Finding(
             code=MEMORY_NEAR_LIMIT.code,
             severity=severity_of(most, critical=VERY_NEAR),
-            message=f"{len(near)} of {len(job.summaries)} hosts use up to {percent(most)} of their device's memory: "
-            f"{job.summaries[near[0]].host} most.",
+            message=f"{counted_of(len(near), len(job.summaries), 'host', 'use')} up to {percent(most)} of a device's "
+            f"memory: {job.summaries[near[0]].host} most.",
             next_step="Use a smaller batch, rematerialisation or more shards before the job fails for lack of memory.",
             hosts=tuple(host_at(job, index) for index in near[:MAX_HOSTS]),
             host_count=len(near),

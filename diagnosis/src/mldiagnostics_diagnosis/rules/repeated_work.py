@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mldiagnostics.findings import MAX_HOSTS, Figure, Finding
+from mldiagnostics.text.counts import counted_of
 
 from mldiagnostics_diagnosis.rule import Rule, host_at, milliseconds, percent, severity_of
 
@@ -37,8 +38,8 @@ def _repeated(code: str, phase: Phase, what: str, next_step: str) -> Callable[[J
         yield Finding(
             code=code,
             severity=severity_of(cost / job.step_s, critical=CRITICAL),
-            message=f"{len(hosts)} of {len(job.summaries)} hosts spend {milliseconds(cost)} of "
-            f"{milliseconds(job.step_s)} in {what}, in {steps} of {len(job.numbers)} steps{name}.",
+            message=f"{counted_of(len(hosts), len(job.summaries), 'host', 'spend')} {milliseconds(cost)} of "
+            f"{milliseconds(job.step_s)} in {what}, in {counted_of(steps, len(job.numbers), 'step')}{name}.",
             next_step=next_step,
             hosts=tuple(host_at(job, host) for host in hosts[:MAX_HOSTS]),
             host_count=len(hosts),

@@ -6,6 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from mldiagnostics.findings import MAX_HOSTS, Figure, Finding
+from mldiagnostics.text.counts import counted, counted_of
 
 from mldiagnostics_diagnosis.causes import LEAST_SHARE, cause_of
 from mldiagnostics_diagnosis.lateness import CRITICAL, FEWEST_LATE_STEPS, OWN, SELDOM, USUAL, WARNING
@@ -97,13 +98,12 @@ def _finding(job: Job, late: LateHost) -> Finding:
 def _message(job: Job, late: LateHost, words: str, cause: Cause | None) -> str:
     others = [median(waits) for index, waits in enumerate(job.waits) if index != late.index]
     number = len(job.numbers)
-    often = "each step" if len(late.steps) * 5 >= number * 4 else f"{len(late.steps)} of {number} steps"
+    often = "each step" if len(late.steps) * 5 >= number * 4 else counted_of(len(late.steps), number, "step")
     delay = milliseconds(late.delay_s)
     if len(late.steps) < USUAL * number:
         delay = milliseconds(late.delay_s * number / len(late.steps))
         often += f", {milliseconds(late.delay_s)} per step on average"
-    count = len(others)
-    who = "the other host waits" if count == 1 else f"the other {count} hosts wait"
+    who = "the other host waits" if len(others) == 1 else f"the other {counted(len(others), 'host', 'wait')}"
     name = f": `{cause.operation}`" if cause and cause.operation else ""
     return (
         f"{job.summaries[late.index].host} arrives {delay} after the others in {often}, "

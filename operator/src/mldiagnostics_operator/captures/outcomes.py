@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.capture.model import Outcome, Reason, TargetState
+from mldiagnostics.text.counts import counted_of
 from mldiagnostics.text.terminal import printable
 from mldiagnostics_api.names import SkipReason
 from mldiagnostics_api.v1alpha1 import TargetResult
@@ -144,7 +145,7 @@ def summary(outcomes: Sequence[TargetOutcome], *, uncounted: int = 0) -> str:
         uncounted: Pods among them that are not targets, as no controller confirms them.
     """
     captured = count(outcomes)[TargetState.CAPTURED]
-    parts = [f"{captured} of {len(outcomes) - uncounted} targets captured"]
+    parts = [f"{counted_of(captured, len(outcomes) - uncounted, 'target')} captured"]
     others: dict[str, list[TargetOutcome]] = {}
     for outcome in sorted(outcomes, key=_rank_and_pod):
         if outcome.state is not TargetState.CAPTURED:

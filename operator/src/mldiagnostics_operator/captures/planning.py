@@ -9,6 +9,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from mldiagnostics.text.counts import counted_of
 from mldiagnostics_api.captures.planner import PodInventory, make_plan
 from mldiagnostics_api.captures.refusal import CaptureRefusal
 from mldiagnostics_api.captures.request import CaptureRequest, check
@@ -158,8 +159,8 @@ class Planner:
             limit = self._waits.per_namespace
             return CaptureRefusal(
                 RefusalReason.TOO_MANY_WAITING,
-                f"waitForPodsSeconds: {limit} of {limit} captures of namespace {meta.namespace} are waiting for pods "
-                "(policy.waitingPerNamespace); delete one of them, or create this capture when its pods are ready",
+                f"waitForPodsSeconds: {counted_of(limit, limit, 'capture')} of namespace {meta.namespace} wait for "
+                "pods (policy.waitingPerNamespace); delete one of them, or create this capture when its pods are ready",
             )
         return decision
 
@@ -234,4 +235,4 @@ def _waiting_message(decision: Prepared | CaptureRefusal) -> str:
     plan = decision.plan
     unready = [target.pod for target in plan.targets if not target.ready]
     faults = [*(f"{pod}: the pod is not ready" for pod in unready), *(f"{s.pod}: {s.message}" for s in plan.skipped)]
-    return f"{len(plan.targets) - len(unready)} of {plan.total} targets are ready; {faults[0]}"
+    return f"{counted_of(len(plan.targets) - len(unready), plan.total, 'target', 'are')} ready; {faults[0]}"

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.capture.model import Reason, TargetState
+from mldiagnostics.text.counts import counted, counted_of
 from mldiagnostics.text.terminal import printable
 from mldiagnostics_api.names import ConditionType, Phase, ProgressReason
 from mldiagnostics_api.v1alpha1 import CaptureResult, ConnectionStatus, StatusCondition, TargetCounts
@@ -54,7 +55,7 @@ class StatusBuilder:
     def running(self, plan: CapturePlan, *, now: datetime) -> ConnectionStatus:
         """Return the status that announces the intent, written before the first request."""
         message = f"capturing {subject(plan)} for {plan.duration_ms / 1000:g} s"
-        ready = f"{len(plan.targets)} of {plan.total} targets are ready"
+        ready = f"{counted_of(len(plan.targets), plan.total, 'target', 'are')} ready"
         return self._write(
             {
                 "phase": Phase.RUNNING,
@@ -107,8 +108,9 @@ class StatusBuilder:
         diagnosis: CaptureDiagnosis | None = None,
     ) -> ConnectionStatus:
         """Return the final status: numbers, verdict, results that fit, pending diagnosis."""
+        selected = counted(plan.total, "target", "are")
         changes: list[ConditionChange] = [
-            (ConditionType.ACCEPTED, "True", ProgressReason.ACCEPTED, f"{plan.total} targets are selected")
+            (ConditionType.ACCEPTED, "True", ProgressReason.ACCEPTED, f"{selected} selected")
         ]
         if not plan.dry_run:
             changes += [_captured(outcomes), _stored(outcomes)]
@@ -212,7 +214,7 @@ def _skew_ms(outcomes: Sequence[TargetOutcome]) -> int | None:
 def _captured(outcomes: Sequence[TargetOutcome]) -> ConditionChange:
     recorded = sum(outcome.stored or outcome.reason in _NOT_STORED for outcome in outcomes)
     whole = recorded == len(outcomes)
-    message = f"{recorded} of {len(outcomes)} targets recorded"
+    message = f"{counted_of(recorded, len(outcomes), 'target')} recorded"
     reason = ProgressReason.CAPTURED if whole else ProgressReason.PARTLY_CAPTURED
     return (ConditionType.CAPTURED, "True" if whole else "False", reason, message)
 
@@ -222,7 +224,8 @@ def _stored(outcomes: Sequence[TargetOutcome]) -> ConditionChange:
     unstored = sorted({outcome.reason for outcome in outcomes if outcome.reason in _NOT_STORED})
     if not stored and not unstored:
         return (ConditionType.STORED, "False", ProgressReason.NOTHING_TO_STORE, "nothing was recorded")
+    message = f"{counted(stored, 'trace')} stored"
     if unstored:
         reason = unstored[0] if len(unstored) == 1 and not stored else ProgressReason.PARTLY_STORED
-        return (ConditionType.STORED, "False", reason, f"{stored} traces stored, others not: {', '.join(unstored)}")
-    return (ConditionType.STORED, "True", ProgressReason.STORED, f"{stored} traces stored")
+        return (ConditionType.STORED, "False", reason, f"{message}, others not: {', '.join(unstored)}")
+    return (ConditionType.STORED, "True", ProgressReason.STORED, message)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.capture.model import Reason, TargetState
+from mldiagnostics.text.counts import counted_of
 from mldiagnostics_api import names
 from mldiagnostics_api.v1alpha1 import CaptureDiagnosis
 
@@ -61,7 +62,7 @@ def judge(outcomes: Sequence[TargetOutcome], *, needed: int, uncounted: int = 0)
 def cancelled(outcomes: Sequence[TargetOutcome]) -> Verdict:
     """Return the verdict on a cancelled capture: it failed, even if traces are stored."""
     stored = sum(outcome.stored for outcome in outcomes)
-    message = f"cancelled by spec.cancel; traces of {stored} of {len(outcomes)} targets are stored"
+    message = f"cancelled by spec.cancel; traces of {counted_of(stored, len(outcomes), 'target')} are stored"
     return Verdict(succeeded=False, reason=str(names.CompleteReason.CANCELLED), message=message)
 
 
@@ -75,5 +76,5 @@ def pending_diagnosis(plan: CapturePlan, outcomes: Sequence[TargetOutcome]) -> C
 
 def dry_run(outcomes: Sequence[TargetOutcome], targets: int) -> Verdict:
     """Return the verdict on a dry run, which succeeds even without targets."""
-    message = f"dry run: {targets} of {len(outcomes)} targets would be captured"
+    message = f"dry run: {counted_of(targets, len(outcomes), 'target')} would be captured"
     return Verdict(succeeded=True, reason=str(names.CompleteReason.DRY_RUN), message=message)

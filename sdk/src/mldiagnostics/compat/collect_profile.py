@@ -12,6 +12,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
+from mldiagnostics.text.counts import counted_of
 from mldiagnostics.text.terminal import printable
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for outcome in report.outcomes:
         _print(_line(outcome))
     captured = sum(outcome.state is TargetState.CAPTURED for outcome in report.outcomes)
-    _print(f"session {report.session} in {report.directory}: captured {captured} of {len(report.outcomes)} hosts")
+    number = counted_of(captured, len(report.outcomes), "host")
+    _print(f"session {report.session} in {report.directory}: captured {number}")
     return 0 if captured == len(report.outcomes) else 1
 
 

@@ -291,8 +291,7 @@ def _warn_of_leftovers() -> None:
         advice = "start one with machinelearning_run(name=…) before recording"
         if (child := child_of_multiprocessing()) is not None:
             advice = f"start one in {child} too, with the run_workload_id of the main program"
-        verb = "does" if number == 1 else "do"
-        warn_once("no-run", f"{counted(number, 'record')} {verb} not belong to a run; {advice}")
+        warn_once("no-run", f"{counted(number, 'record', 'do')} not belong to a run; {advice}")
 
 
 def child_of_multiprocessing() -> str | None:

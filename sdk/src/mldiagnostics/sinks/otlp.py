@@ -15,6 +15,7 @@ from mldiagnostics.extras import require
 from mldiagnostics.pipeline.sink import BatchPolicy, SinkMaker, SinkRefused, SinkUnavailable
 from mldiagnostics.sinks.otlp_endpoint import endpoint_of
 from mldiagnostics.sinks.spool import spooled
+from mldiagnostics.text.counts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +67,7 @@ class OtlpSink:
             if rejected.rejected_data_points:
                 warn_once(
                     "otlp-partial",
-                    f"sink otlp: {self._receiver.address} rejected {rejected.rejected_data_points} points: "
+                    f"sink otlp: {self._receiver.address} rejected {counted(rejected.rejected_data_points, 'point')}: "
                     f"{rejected.error_message}; correct the receiver's limits or these metrics",
                 )
         if logs is not None:

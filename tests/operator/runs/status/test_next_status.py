@@ -144,7 +144,7 @@ async def test_signals_and_sessions_are_in_the_status(world: World) -> None:
     world.controller.reports.apply(key, report, sender, utc_now().timestamp() - 500)
     world.exchange.note_sessions(world.ml.name, {world.run_id: RunSession(id="s-1", source="Capture", state="Running")})
     run = await world.until(lambda run: condition(run["status"], "HostsSilent").get("status") == "True")
-    assert condition(run["status"], "HostsSilent")["message"] == "1 of 1 hosts have not reported for 120 s: w-0"
+    assert condition(run["status"], "HostsSilent")["message"] == "1 of 1 host has not reported for 120 s: w-0"
     assert [(each["id"], each["source"]) for each in run["status"]["profileSessions"]] == [("s-1", "Capture")]
 
 

@@ -24,7 +24,7 @@ async def test_a_run_says_that_a_quota_refuses_its_pods(world: World) -> None:
     for number, job in enumerate((other, part)):
         await world.event(job, "FailedCreate", f"{refused}: pods={number}")
     run = await world.until(lambda run: run["status"]["reason"] == "QuotaExceeded")
-    message = f"0 of 2 pods were created; job 'trainer-workers-0': FailedCreate: {refused}: pods=1"
+    message = f"0 of 2 pods created; job 'trainer-workers-0': FailedCreate: {refused}: pods=1"
     assert run["status"]["message"] == message
     started = condition(run["status"], "Started")
     assert (started["status"], started["reason"], started["message"]) == ("False", "QuotaExceeded", message)

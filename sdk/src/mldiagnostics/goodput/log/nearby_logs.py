@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mldiagnostics.errors import ConfigurationError, StoreError
 from mldiagnostics.goodput.location import CLOUD_LOGGING
 from mldiagnostics.layout import RECORDS_DIR
+from mldiagnostics.text.counts import counted
 from mldiagnostics.text.terminal import printable
 
 if TYPE_CHECKING:
@@ -37,10 +38,11 @@ def describe_nearby(url: str, command: str = COMMAND) -> str:
     logs = [*runs, *(log for log in _logs(url) if Path(log.place).absolute() not in known)]
     if not logs:
         return ""
-    count = "one log is" if len(logs) == 1 else f"{len(logs)} logs are"
     lines = [_line(log, command) for log in logs[:MOST]]
     more = [f"… and {len(logs) - MOST} more"] if len(logs) > MOST else []
-    return "\n  ".join([f"{printable(url)}: not a goodput log; {count} below it:", *lines, *more])
+    return "\n  ".join(
+        [f"{printable(url)}: not a goodput log; {counted(len(logs), 'log', 'are')} below it:", *lines, *more]
+    )
 
 
 def _line(log: _Log, command: str) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.diagnostics import LOGGER, warn_once
 from mldiagnostics.goodput.monitor.process import MonitorProcess, time_left
+from mldiagnostics.text.counts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -157,7 +158,7 @@ class Uploaders:
             else:
                 warn_once(
                     "goodput-monitor-over",
-                    f"{ended} {self._restarts} times; not restarted, goodput is no longer monitored",
+                    f"{ended} {counted(self._restarts, 'time')}; not restarted, goodput is no longer monitored",
                 )
 
 
