@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from cluster import packages
 from cluster.paths import E2E
-from mldiagnostics_api.names import DEFAULT_PORT, RUN_LABEL
+from mldiagnostics.capture.addresses import DEFAULT_PORT
+from mldiagnostics_api.names import RUN_LABEL
 from release.parts import NAMESPACE, OPERATOR
 from release.render import rendered
 

@@ -16,7 +16,8 @@ from cluster.provider import Provider
 from demo.injecting import OPT_IN
 from demo.installation import NAMESPACE, Helm, install, settings
 from demo.kubectl import Kubectl, eventually
-from mldiagnostics_api.names import DEFAULT_PORT, RUN_LABEL
+from mldiagnostics.capture.addresses import DEFAULT_PORT
+from mldiagnostics_api.names import RUN_LABEL
 from release.parts import OPERATOR
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("webhook", "network")]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics_view.limits import MAX_THREADS
-from mldiagnostics_view.settings import DEFAULT_PORT
+from mldiagnostics_view.settings import VIEW_PORT
 from support.programs.processes import eventually
 from support.programs.terminals import in_terminal
 from support.run_files import put_run
@@ -120,4 +120,4 @@ def test_mistakes_have_a_remedy(mldiag: CommandLine) -> None:
     assert "--port" in mldiag.failure("view", "--port", "99999", code=64)
     message = mldiag.failure("view", ".", "--host", "0.0.0.0", "--no-open")
     assert message.startswith("--host: '0.0.0.0' is reachable from the network")
-    assert f"Default: {DEFAULT_PORT}, or the next free one;" in mldiag.run("view", "--help").out
+    assert f"Default: {VIEW_PORT}, or the next free one;" in mldiag.run("view", "--help").out

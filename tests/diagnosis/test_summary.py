@@ -10,16 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_diagnosis.phases import PHASES
-from mldiagnostics_diagnosis.summary import (
-    MAX_OPERATIONS,
-    MAX_STEPS,
-    MAX_SUMMARY_BYTES,
-    HostSummary,
-    Memory,
-    Operation,
-    Steps,
-    parse_summary,
-)
+from mldiagnostics_diagnosis.reading.summarizing import MAX_OPERATIONS, MAX_STEPS
+from mldiagnostics_diagnosis.summary import MAX_SUMMARY_BYTES, HostSummary, Memory, Operation, Steps, parse_summary
 
 
 def steps(number: int, seconds: float = 0.041234567) -> Steps:

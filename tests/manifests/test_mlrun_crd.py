@@ -9,16 +9,11 @@ from uuid import uuid4
 
 import pytest
 from cluster.tools import tool
+from mldiagnostics.control_plane.report import MAX_METRICS, MAX_SESSIONS
 from mldiagnostics_api.manifests.definition import definition_of
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.v1alpha1 import MLRunStatus
-from mldiagnostics_api.v1alpha1.mlrun_status import (
-    MAX_ATTEMPTS,
-    MAX_EXCEPTIONS,
-    MAX_FINDINGS,
-    MAX_METRICS,
-    MAX_SESSIONS,
-)
+from mldiagnostics_api.v1alpha1.mlrun_status import MAX_ATTEMPTS, MAX_EXCEPTIONS, MAX_FINDINGS
 from support.cluster.impersonation import Requests, until
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_view.endpoints.bodies import Body
 from mldiagnostics_view.server import serving
-from mldiagnostics_view.settings import DEFAULT_PORT, Settings
+from mldiagnostics_view.settings import VIEW_PORT, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ def listener(hold: ExitStack, port: int) -> int:
 
 
 async def test_the_default_port_gives_way_to_the_next_free_one(tmp_path: Path, hold: ExitStack) -> None:
-    for port in (DEFAULT_PORT, DEFAULT_PORT + 1):
+    for port in (VIEW_PORT, VIEW_PORT + 1):
         with suppress(OSError):  # another program has it, which is the same
             listener(hold, port)
     settings = Settings(roots=(str(tmp_path),))
@@ -42,7 +42,7 @@ async def test_the_default_port_gives_way_to_the_next_free_one(tmp_path: Path, h
         aiohttp.ClientSession() as client,
     ):
         ports = [int(url.rpartition(":")[2].strip("/")) for url in (first, second)]
-        assert DEFAULT_PORT + 1 < ports[0] < ports[1]
+        assert VIEW_PORT + 1 < ports[0] < ports[1]
         async with client.get(first) as response:
             assert response.status == 200
 

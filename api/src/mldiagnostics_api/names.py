@@ -49,7 +49,6 @@ PROFILER_PORTS_ANNOTATION: Final = f"{GROUP}/profiler-ports"
 PROFILER_PORT_PREFIX: Final = "mldiag-prof"
 """Prefix of the names of container ports that are profiler ports, one for each rank in the pod."""
 
-DEFAULT_PORT: Final = 9999
 DEFAULT_ALLOWED_PORTS: Final = "9012,9999-10014"
 PROFILE_SUBRESOURCE: Final = "profile"
 """`create` on `pods/profile` is the permission to capture in another namespace; no server serves it."""

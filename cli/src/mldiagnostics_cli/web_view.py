@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.locations import DEFAULT_STORAGE
 
-from mldiagnostics_cli.commands.options import DEFAULT_STORAGE, STORAGE_VARIABLE
+from mldiagnostics_cli.commands.options import STORAGE_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

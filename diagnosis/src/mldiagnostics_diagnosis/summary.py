@@ -11,11 +11,9 @@ from mldiagnostics.errors import ConfigurationError
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from mldiagnostics_diagnosis.phases import Phase  # noqa: TC001 - pydantic reads it
+from mldiagnostics_diagnosis.reading.summarizing import MAX_OPERATIONS, MAX_STEPS, VERSION
 
-VERSION = 1
 MAX_SUMMARY_BYTES = 16 * 1024
-MAX_STEPS = 64
-MAX_OPERATIONS = 20
 
 Seconds = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]

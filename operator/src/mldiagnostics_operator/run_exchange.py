@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, Protocol
 
+from mldiagnostics.control_plane.report import MAX_SESSIONS
 from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.runs.findings import newest_findings
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 MAX_RUNS: Final = 1024
 """Runs whose newest sessions are kept until their status has them."""
-MAX_SESSIONS: Final = 32
 
 
 class RunReports(Protocol):

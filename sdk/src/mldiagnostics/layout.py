@@ -37,7 +37,7 @@ CLUSTER_RECORD = "cluster.json"
 MAX_NAME_BYTES = 200
 """Longest session or stem: with a suffix it stays below the 255 bytes of common file systems."""
 
-_MAX_SESSION_BYTES = 190  # leaves room for the number of a retry
+MAX_SESSION_BYTES = 190  # leaves room for the number of a retry
 _CLEAN = re.compile(r"[A-Za-z0-9._-]+")
 _POD_LIKE = re.compile(r"[A-Za-z0-9.-]+")  # names of pods as Kubernetes allows them, and IPv4 addresses
 _SEGMENT = re.compile(r"records/a(\d{1,18})-r(\d{1,18})-([A-Za-z0-9]+)-(\d{5,18})\.jsonl", re.ASCII)
@@ -83,7 +83,7 @@ def session_id(*, name: str, uid: str, requested: str | None = None) -> str:
 
     The name of the object is followed by the start of its uid.
     """
-    return sanitize(requested or f"{name}-{uid[:8]}", max_bytes=_MAX_SESSION_BYTES)
+    return sanitize(requested or f"{name}-{uid[:8]}", max_bytes=MAX_SESSION_BYTES)
 
 
 def retry_session(session: str, attempt: int) -> str:

@@ -6,6 +6,9 @@ import os
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+DEFAULT_STORAGE = "mldiagnostics"
+"""Root of the runs of a program that gives none: a directory in its working directory."""
+
 BUCKET_SCHEMES = ("gs", "s3", "az", "abfss")
 """Schemes of URLs in buckets: Google Cloud, S3 and its relatives, Azure, and Azure with the account in the URL."""
 

@@ -45,7 +45,7 @@ _STORED: Final = frozenset({"jsonl", "tensorboard"})
 """Sinks whose address is a location."""
 
 _ADDRESSES: Final = {scheme: re.compile(address) for scheme, (address, _) in _FORMS.items()}
-_LAST_PORT: Final = 65535
+MAX_PORT: Final = 65535
 _SHOWN: Final = 80
 """Length of a URL in a message."""
 
@@ -91,7 +91,7 @@ def _is_address(scheme: str, address: str) -> bool:
         return False
     parts = match.groupdict()
     port, ipv6 = parts.get("port"), parts.get("ipv6")
-    return int(port or 1) <= _LAST_PORT and (ipv6 is None or _is_ipv6(ipv6))
+    return int(port or 1) <= MAX_PORT and (ipv6 is None or _is_ipv6(ipv6))
 
 
 def _is_ipv6(text: str) -> bool:

@@ -7,15 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics_api.reports.models import (
-    MAX_METRICS,
-    MAX_PORTS,
-    MAX_SESSIONS,
-    Answer,
-    InvalidReport,
-    Report,
-    read_report,
-)
+from mldiagnostics.control_plane.report import MAX_METRICS, MAX_SESSIONS
+from mldiagnostics_api.reports.models import MAX_PORTS, Answer, InvalidReport, Report, read_report
 
 REPORT: dict[str, Any] = {"v": 1, "incarnation": "3f2a9c01", "sequence": 17, "sent": 1790000000.123}
 WHOLE: dict[str, Any] = REPORT | {

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
+from mldiagnostics.control_plane.report import MAX_SESSIONS
 from mldiagnostics_api.runs.sessions import adopted_sessions, capture_sessions, session_messages, with_sessions
 from mldiagnostics_api.v1alpha1 import MLRunStatus, RunSession
-from mldiagnostics_api.v1alpha1.mlrun_status import MAX_SESSIONS
 from support.cluster import plans
 
 NOW = datetime(2026, 4, 24, 3, 4, 5, tzinfo=UTC)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from aiohttp import web
-from mldiagnostics_cli.cluster.port_forward import PROTOCOL, PodPort, forwarded
+from mldiagnostics_cli.cluster.port_forward import PodPort, forwarded
 from mldiagnostics_kube.client.api_client import ApiClient
 from mldiagnostics_kube.client.credentials import Credentials, fixed
+from mldiagnostics_kube.client.pod_exec import PROTOCOL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

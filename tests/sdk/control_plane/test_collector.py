@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.control_plane.collector import MAX_METRICS, MAX_SESSIONS, Collector
+from mldiagnostics.control_plane.collector import Collector
+from mldiagnostics.control_plane.report import MAX_METRICS, MAX_SESSIONS
 from mldiagnostics.identity.origin import Origin
 from mldiagnostics.pipeline.records import Record
 

@@ -7,8 +7,14 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.control_plane.collector import Collected
-from mldiagnostics.control_plane.report import MAX_CONFIG_BYTES, Progress, RunSnapshot, encode, fitting_configs
+from mldiagnostics.control_plane.report import (
+    MAX_CONFIG_BYTES,
+    Collected,
+    Progress,
+    RunSnapshot,
+    encode,
+    fitting_configs,
+)
 from mldiagnostics.identity.origin import Origin
 from support.records import json_values
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.layout import record_segment
-from mldiagnostics.pipeline.records import Record, decode, encode
+from mldiagnostics.pipeline.records import SEGMENT_HEAD, Record, decode, encode
 from mldiagnostics.sinks import SinkUnavailable
-from mldiagnostics.sinks.segments import HEAD, Segments
+from mldiagnostics.sinks.segments import Segments
 from support.records import RUN, found, origin, run_program
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def contents(directory: Path) -> list[list[Record]]:
     files = sorted(directory.rglob("*.jsonl"))
     assert all(record_segment(str(file.relative_to(directory))) for file in files)
     parsed = [[decode(line) for line in file.read_bytes().splitlines()] for file in files]
-    assert all(each[0].name == HEAD and each[0].labels["run"] == RUN for each in parsed)
+    assert all(each[0].name == SEGMENT_HEAD and each[0].labels["run"] == RUN for each in parsed)
     return [each[1:] for each in parsed]
 
 

@@ -17,7 +17,7 @@ from mldiagnostics_view.curves.reader import CurveReader
 from mldiagnostics_view.endpoints.bodies import json_body
 from mldiagnostics_view.endpoints.parameters import curve_query, metric_search, rank_query, run_names
 from mldiagnostics_view.endpoints.problems import RequestProblem
-from mldiagnostics_view.limits import MAX_BUCKETS, MAX_LISTED_REPORTS, MAX_METRICS, MAX_X
+from mldiagnostics_view.limits import MAX_BUCKETS, MAX_LISTED_REPORTS, MAX_QUERIED_METRICS, MAX_X
 from multidict import MultiDict
 from support.run_files import put_records, put_run
 
@@ -67,7 +67,7 @@ def test_a_query_is_bounded_or_rejected_with_a_sentence(query: MultiDict[str]) -
     assert all(problem.status == 400 and len(problem.detail) < MESSAGE_CHARS for problem in rejected)
     if not isinstance(curves, CurveQuery):
         return
-    assert 1 <= len(curves.metrics) <= MAX_METRICS
+    assert 1 <= len(curves.metrics) <= MAX_QUERIED_METRICS
     assert 1 <= curves.buckets <= MAX_BUCKETS
     assert all(abs(x) <= MAX_X for x in (curves.start, curves.end) if x is not None)
 

@@ -28,7 +28,7 @@ async def test_what_a_page_leaves_out_is_counted_and_the_rest_is_shown(
     serve: Serve, pages: CheckedPages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(documents, "MAX_LISTED", LISTED)
-    monkeypatch.setattr(documents, "MAX_SESSIONS", SESSIONS)
+    monkeypatch.setattr(documents, "MAX_SHOWN_SESSIONS", SESSIONS)
     store = open_store(str(tmp_path / "runs"))
     put_run(store, "large", worldSize=HOSTS)
     for rank in range(HOSTS):

@@ -13,7 +13,7 @@ from mldiagnostics_kube.installation.policy_file import read_policy
 from mldiagnostics_kube.process import settings
 from mldiagnostics_kube.process.settings import Setting
 
-from mldiagnostics_view.settings import DEFAULT_PORT
+from mldiagnostics_view.settings import VIEW_PORT
 
 _HEADER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}")
 
@@ -41,7 +41,7 @@ class DeploymentConfig:
         Setting("MLDIAG_VIEW_HOSTS", "Comma-separated names in the URLs of browsers and probes.", settings.dns_names),
     ] = ()
     port: Annotated[int, Setting("MLDIAG_VIEW_PORT", "Port of the page; 0 lets the system choose.", settings.port)] = (
-        DEFAULT_PORT
+        VIEW_PORT
     )
     http_port: Annotated[
         int,

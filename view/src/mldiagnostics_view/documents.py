@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mldiagnostics.text.strict_json import finite
 
-from mldiagnostics_view.limits import MAX_DEPTH, MAX_LISTED, MAX_SESSIONS, MAX_TEXT_CHARS
+from mldiagnostics_view.limits import MAX_DEPTH, MAX_LISTED, MAX_SHOWN_SESSIONS, MAX_TEXT_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +50,7 @@ def _listed(source: str, run: ListedRun) -> dict[str, Any]:
 
 def run_document(source: str, key: str, detail: RunDetail, actions: RunActions) -> dict[str, Any]:
     """Return one run: header, attempts, hosts, profiles, configurations, actions."""
-    sessions = sorted(detail.sessions, key=lambda session: session.t or 0.0)[-MAX_SESSIONS:]
+    sessions = sorted(detail.sessions, key=lambda session: session.t or 0.0)[-MAX_SHOWN_SESSIONS:]
     document: dict[str, Any] = {
         "source": source,
         "key": key,

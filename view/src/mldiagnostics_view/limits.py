@@ -84,10 +84,10 @@ MAX_DEPTH: Final = 64
 MAX_LISTED: Final = 4096
 """Hosts, attempts, or files of one document."""
 
-MAX_SESSIONS: Final = 200
+MAX_SHOWN_SESSIONS: Final = 200
 """Profile sessions of one document, the newest: each has a list of its files."""
 
-MAX_METRICS: Final = 32
+MAX_QUERIED_METRICS: Final = 32
 """Metrics of one request."""
 
 MAX_SERIES: Final = 256

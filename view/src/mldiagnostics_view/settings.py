@@ -9,18 +9,16 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.locations import absolute_location
+from mldiagnostics.locations import DEFAULT_STORAGE, absolute_location
 from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-DEFAULT_PORT: Final = 8425
+VIEW_PORT: Final = 8425
 _PORTS_TRIED: Final = 10
 """From the default port on, for several views on one machine."""
-DEFAULT_ROOT: Final = "mldiagnostics"
-"""Directory that the SDK writes by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +45,7 @@ class Settings:
     @property
     def ports(self) -> Sequence[int]:
         """Ports to try, in order."""
-        return range(DEFAULT_PORT, DEFAULT_PORT + _PORTS_TRIED) if self.port is None else (self.port,)
+        return range(VIEW_PORT, VIEW_PORT + _PORTS_TRIED) if self.port is None else (self.port,)
 
 
 def parse(arguments: Sequence[str], *, program: str = "mldiag view") -> Settings:
@@ -69,7 +67,7 @@ def parse(arguments: Sequence[str], *, program: str = "mldiag view") -> Settings
     parser.add_argument("-n", "--namespace", help="namespace of the runs")
     parser.add_argument("-A", "--all-namespaces", action="store_true", help="runs of all namespaces")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=_port, help=f"port, 0 for any (default: {DEFAULT_PORT}, or the next free one)")
+    parser.add_argument("--port", type=_port, help=f"port, 0 for any (default: {VIEW_PORT}, or the next free one)")
     parser.add_argument(
         "--allowed-host", action="append", default=[], metavar="NAME", help="further host name of URLs (repeatable)"
     )
@@ -88,7 +86,7 @@ def parse(arguments: Sequence[str], *, program: str = "mldiag view") -> Settings
             f"--host: '{given.host}' is reachable from the network, and the page has no login; keep 127.0.0.1 and use "
             "an SSH tunnel or `kubectl port-forward`, or add --allowed-host with the name of its URL"
         )
-    roots = given.sources or ([] if has_cluster else [DEFAULT_ROOT])
+    roots = given.sources or ([] if has_cluster else [DEFAULT_STORAGE])
     return Settings(
         roots=tuple(map(absolute_location, roots)),
         cluster=cluster if has_cluster else None,

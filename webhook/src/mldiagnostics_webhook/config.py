@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from cryptography.x509 import load_pem_x509_certificates
+from mldiagnostics.capture.addresses import DEFAULT_PORT
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.locations import BUCKET_SCHEMES
 from mldiagnostics.sink_urls import parse_sinks
-from mldiagnostics_api.names import DEFAULT_PORT
 from mldiagnostics_api.workloads.variables import InjectionSettings
 from mldiagnostics_kube.process import settings
 from mldiagnostics_kube.process.settings import Setting

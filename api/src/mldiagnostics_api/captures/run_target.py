@@ -2,15 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from mldiagnostics_api.captures.refusal import RefusalError
 from mldiagnostics_api.formats import enumerated
-from mldiagnostics_api.names import MLRunPhase, RefusalReason
+from mldiagnostics_api.names import FINISHED_RUN_PHASES, RefusalReason
 from mldiagnostics_api.v1alpha1.mlrun import MLRunObject
 from mldiagnostics_api.workloads.kinds import LONE_POD, WorkloadKind, workload_of
-
-_ENDED: Final = frozenset({MLRunPhase.COMPLETED, MLRunPhase.FAILED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +55,7 @@ def run_pods(name: str, namespace: str, target: RunTarget | None) -> RunPods:
             transient=True,
         )
     status, reference = target.run.status, target.run.spec.workload_ref
-    if status is not None and status.phase in _ENDED:
+    if status is not None and status.phase in FINISHED_RUN_PHASES:
         raise RefusalError(
             RefusalReason.RUN_ENDED, f"{field_name}: the run has ended ({status.phase}); capture one that is Active"
         )

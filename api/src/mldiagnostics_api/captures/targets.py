@@ -8,10 +8,11 @@ from types import MappingProxyType
 from typing import Final, Self
 
 from mldiagnostics.capture import command_buffers
+from mldiagnostics.capture.addresses import DEFAULT_PORT
 
 from mldiagnostics_api.captures.policy import Policy
 from mldiagnostics_api.formats import enumerated
-from mldiagnostics_api.names import DEFAULT_PORT, SkipReason
+from mldiagnostics_api.names import SkipReason
 from mldiagnostics_api.ranges import Ranges
 from mldiagnostics_api.reports.reported_profilers import ReportedProfilers
 from mldiagnostics_api.v1alpha1 import TargetSelection

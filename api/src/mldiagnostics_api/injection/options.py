@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Self
 
+from mldiagnostics.capture.addresses import MAX_PORT
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.sink_urls import parse_sinks
 
@@ -18,7 +19,6 @@ from mldiagnostics_api.names import (
 from mldiagnostics_api.workloads.matching import Annotations, injection_opt_out
 
 _DEFAULT: Final = "*"
-_LAST_PORT: Final = 65535
 _URL: Final = re.compile(r"https?://[\x21-\x7e]+")
 
 
@@ -76,4 +76,4 @@ def _port(ports: str) -> int | None:
     """Return the first published port; the operator reports invalid ones."""
     first = ports.partition(",")[0].strip()
     port = int(first) if first.isascii() and first.isdecimal() and len(first) <= 5 else 0
-    return port if 1 <= port <= _LAST_PORT else None
+    return port if 1 <= port <= MAX_PORT else None

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
+from mldiagnostics.control_plane.report import MAX_METRICS, MAX_SESSIONS
 from mldiagnostics.lifecycle.description import MAX_NOTES, fitting_tags
+from mldiagnostics.text.timestamps import END_OF_TIME_S
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
 from mldiagnostics_api.v1alpha1.shared import Model
@@ -15,8 +17,6 @@ MAX_BODY_BYTES: Final = 2**20
 """Of a body after gzip: SDKs send at most 512 KiB of events and 128 KiB of configurations."""
 MAX_DEPTH: Final = 16
 """Deepest nesting of objects and arrays in a body."""
-MAX_METRICS: Final = 64
-MAX_SESSIONS: Final = 32
 MAX_PORTS: Final = 64
 """One for each local rank of the largest hosts, with room."""
 MAX_CONFIG_BYTES: Final = 256 * 2**10
@@ -28,7 +28,6 @@ RUN_ID_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 INCARNATION_PATTERN: Final = r"^[0-9a-f]{8}$"
 
 _LARGEST_STEP: Final = 2**53
-_END_OF_TIME: Final = 7_258_118_400.0  # the year 2200
 
 
 def _cut(limit: int) -> BeforeValidator:
@@ -57,7 +56,7 @@ def _fitting_tags(tags: object) -> object:
 
 ReportedTags = Annotated[tuple[Annotated[str, _Encodable], ...], BeforeValidator(_fitting_tags)]
 Url = Annotated[str, Field(max_length=2048), _Encodable]
-Seconds = Annotated[float, Field(ge=0, le=_END_OF_TIME, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(ge=0, le=END_OF_TIME_S, allow_inf_nan=False)]
 """Unix time, or a duration."""
 Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
 MetricName = Annotated[str, Field(min_length=1, max_length=200), _Encodable]

@@ -1,9 +1,6 @@
 """The name of a run for people."""
 
-from typing import Final
-
-MAX_NAME: Final = 253
-"""Characters of a name in an object."""
+from mldiagnostics.lifecycle.description import MAX_NAME
 
 
 def display_name(*, chosen: str, reported: str, workload: str, object_name: str = "") -> str:

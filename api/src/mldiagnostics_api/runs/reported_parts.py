@@ -3,9 +3,10 @@
 import math
 from collections.abc import Container, Iterable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
+from mldiagnostics.control_plane.report import MAX_METRICS, MAX_SESSIONS
 from mldiagnostics.lifecycle.description import MAX_NOTES, MAX_TAG
 from mldiagnostics.text.redaction import redact
 
@@ -13,6 +14,7 @@ from mldiagnostics_api.reports.reported_goodput import ReportedGoodput
 from mldiagnostics_api.reports.reported_run import ReportedHost, ReportedRun, ReportedSession
 from mldiagnostics_api.reports.shown_configs import ShownConfigs
 from mldiagnostics_api.runs.facts import RunFacts
+from mldiagnostics_api.runs.sessions import NO_TIME
 from mldiagnostics_api.v1alpha1 import (
     HostException,
     MLRunStatus,
@@ -22,9 +24,8 @@ from mldiagnostics_api.v1alpha1 import (
     RunProgress,
     RunSession,
 )
-from mldiagnostics_api.v1alpha1.mlrun_status import MAX_ALIASES, MAX_EXCEPTIONS, MAX_METRICS, MAX_SESSIONS
+from mldiagnostics_api.v1alpha1.mlrun_status import MAX_ALIASES, MAX_EXCEPTIONS
 
-_NO_TIME: Final = datetime.min.replace(tzinfo=UTC)
 _KEY: Final = 200
 _TEXT: Final = 1024
 _OF_PROGRAM: Final = "Program"
@@ -168,5 +169,5 @@ def _sessions(known: Iterable[RunSession], reported: Iterable[ReportedSession]) 
         before = sessions.get(session.id)
         if before is None or before.source == _OF_PROGRAM:
             sessions[session.id] = session
-    newest = sorted(sessions.values(), key=lambda session: session.start_time or _NO_TIME)
+    newest = sorted(sessions.values(), key=lambda session: session.start_time or NO_TIME)
     return newest[-MAX_SESSIONS:] or None

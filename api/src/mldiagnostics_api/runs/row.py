@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from mldiagnostics.findings import SEVERITIES
 from mldiagnostics.layout import session_prefix
@@ -16,12 +16,11 @@ from mldiagnostics.runs.session_rows import SessionRow
 from mldiagnostics.text.timestamps import timestamp
 
 from mldiagnostics_api.names import FINISHED_RUN_PHASES
+from mldiagnostics_api.reports.shown_configs import SECTIONS
 from mldiagnostics_api.runs.display_name import display_name
 from mldiagnostics_api.runs.observation import start_up_seconds
 from mldiagnostics_api.runs.sessions import OF_CAPTURE
 from mldiagnostics_api.v1alpha1 import RunAttempt
-
-_CONFIG_SECTIONS: Final = ("software", "hardware", "user")
 
 
 def run_row_of(body: Mapping[str, Any]) -> RunRow:
@@ -75,7 +74,7 @@ def run_row_of(body: Mapping[str, Any]) -> RunRow:
         reported_storage=status.text("reportedStorage"),
         directory=_directory(chosen, storage, run_id, directories),
         url=status.text("url") or None,
-        configs={name: dict(section) for name in _CONFIG_SECTIONS if (section := configs.part(name).fields)},
+        configs={name: dict(section) for name in SECTIONS if (section := configs.part(name).fields)},
     )
 
 

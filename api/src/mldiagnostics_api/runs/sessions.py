@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics import layout
+from mldiagnostics.control_plane.report import MAX_SESSIONS
 
 from mldiagnostics_api.names import CompleteReason
 from mldiagnostics_api.v1alpha1 import MLRunStatus, RunSession
-from mldiagnostics_api.v1alpha1.mlrun_status import MAX_SESSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ _SUCCESSES: Final = frozenset({CompleteReason.SUCCEEDED, CompleteReason.PARTLY_S
 """States of profiles that can be opened: of captures, files and programs."""
 _NAMED: Final = 3
 """Profiles that one message names."""
-_NO_TIME: Final = datetime.min.replace(tzinfo=UTC)
+NO_TIME: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def capture_sessions(
@@ -88,7 +88,7 @@ def with_sessions(status: MLRunStatus, sessions: Iterable[RunSession]) -> MLRunS
         before = known.get(session.id)
         if before is None or before.source == OF_FILES or session.source == OF_CAPTURE == before.source:
             known[session.id] = session
-    newest = sorted(known.values(), key=lambda session: (session.start_time or _NO_TIME, session.id))
+    newest = sorted(known.values(), key=lambda session: (session.start_time or NO_TIME, session.id))
     return status.model_copy(update={"profile_sessions": newest[-MAX_SESSIONS:] or None})
 
 

@@ -6,6 +6,7 @@ files.
 
 from typing import Annotated, Final, Literal
 
+from mldiagnostics.control_plane.report import MAX_METRICS, MAX_SESSIONS
 from pydantic import Field
 
 from mldiagnostics_api.names import MLRunPhase
@@ -26,8 +27,6 @@ from mldiagnostics_api.v1alpha1.shared import (
 
 MAX_EXCEPTIONS: Final = 32
 """Hosts with a problem that the status lists; the others are only counted."""
-MAX_METRICS: Final = 64
-MAX_SESSIONS: Final = 32
 MAX_FINDINGS: Final = 8
 MAX_ATTEMPTS: Final = 16
 """Attempts that the status describes, the newest ones."""

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Self
 
+from mldiagnostics.capture.addresses import DEFAULT_PORT
 from mldiagnostics.identity import cluster_short_name, run_id
 
 from mldiagnostics_api.formats import format_time, parse_time, quote
-from mldiagnostics_api.names import DEFAULT_PORT, GROUP
+from mldiagnostics_api.names import GROUP
 from mldiagnostics_api.workloads.kinds import WorkloadKind
 from mldiagnostics_api.workloads.owners import WorkloadRun
 

@@ -14,6 +14,7 @@ from mldiagnostics.capture.api import prepare_capture
 from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics.layout import capture_record_key
 
+from mldiagnostics_cli.captures.by_object import STATE_COLOURS
 from mldiagnostics_cli.captures.ending import CaptureEnd
 from mldiagnostics_cli.captures.progress import CaptureProgress
 from mldiagnostics_cli.captures.settings import DEFAULT_DIRECTORY
@@ -193,14 +194,13 @@ def _target_document(target: Target) -> dict[str, Any]:
 _SHOWN_HOST, _SHOWN_PORT = "host", "port"
 """Labels of a target that is reached through a tunnel."""
 
-_STATE_COLOURS = {"Captured": "\x1b[32m", "Failed": "\x1b[31m", "Skipped": "\x1b[33m", "Cancelled": "\x1b[33m"}
 _TARGETS: list[TableColumn[Target]] = [
     TableColumn("ADDRESS", lambda target: target.address),
     TableColumn("FILE", lambda target: target.stem),
 ]
 _OUTCOMES: list[TableColumn[Outcome]] = [
     TableColumn("ADDRESS", lambda outcome: outcome.target.address),
-    TableColumn("STATE", lambda outcome: str(outcome.state), colours=_STATE_COLOURS),
+    TableColumn("STATE", lambda outcome: str(outcome.state), colours=STATE_COLOURS),
     TableColumn("REASON", lambda outcome: str(outcome.reason)),
     TableColumn("SIZE", lambda outcome: size(outcome.bytes), is_number=True),
     TableColumn("FILE", lambda outcome: outcome.file or DASH, is_wide=True),

@@ -241,11 +241,11 @@ def _target_name(result: Body) -> str:
     return str(result.get("file") or result["pod"])
 
 
-_COLOURS = {"Captured": "\x1b[32m", "Failed": "\x1b[31m", "Skipped": "\x1b[33m", "Cancelled": "\x1b[33m"}
+STATE_COLOURS = {"Captured": "\x1b[32m", "Failed": "\x1b[31m", "Skipped": "\x1b[33m", "Cancelled": "\x1b[33m"}
 _RESULTS: list[TableColumn[Body]] = [
     TableColumn("POD", lambda each: str(each["pod"])),
     TableColumn("RANK", lambda each: str(each.get("rank", DASH)), is_number=True),
-    TableColumn("STATE", lambda each: str(each["state"]), colours=_COLOURS),
+    TableColumn("STATE", lambda each: str(each["state"]), colours=STATE_COLOURS),
     TableColumn("REASON", lambda each: str(each["reason"])),
     TableColumn("SIZE", lambda each: size(each.get("bytes")), is_number=True),
     TableColumn("NODE", lambda each: str(each.get("node") or DASH), is_wide=True),

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.layout import file_stem
 from mldiagnostics.lifecycle.outcome import FINAL
+from mldiagnostics.locations import DEFAULT_STORAGE
 from mldiagnostics.runs.row_values import FieldReader
 
 from mldiagnostics_cli.captures.by_address import conclude, prepare, record, show_targets
-from mldiagnostics_cli.commands.options import DEFAULT_STORAGE
+from mldiagnostics_cli.cluster.port_forward import LOCALHOST
 from mldiagnostics_cli.output import note
 from mldiagnostics_cli.sources import find, is_directory
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.interruption import Interruption
 
 
-LOCALHOST: Final = "127.0.0.1"
 _NO_PORT: Final = "listens on no port; pass `on_demand_xprof=True` to `machinelearning_run`, or pass --port"
 
 

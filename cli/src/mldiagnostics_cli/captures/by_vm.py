@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mldiagnostics.capture.addresses import DEFAULT_PORT
+
 from mldiagnostics_cli.captures.by_address import conclude, prepare, record, show_targets
 from mldiagnostics_cli.captures.gce_tunnels import VirtualMachine, tunnels, workers_of
-from mldiagnostics_cli.captures.settings import DEFAULT_PORT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

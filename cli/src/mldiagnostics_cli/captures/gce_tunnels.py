@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 
+from mldiagnostics_cli.cluster.port_forward import LOCALHOST
 from mldiagnostics_cli.output import note
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
 
-LOCALHOST: Final = "127.0.0.1"
 CONNECT_S: Final = 60.0
 """So long a tunnel may take: the first one of a user copies a key to the machine."""
 _POLL_S: Final = 0.1

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics.lifecycle.outcome import FINAL
+from mldiagnostics.locations import DEFAULT_STORAGE
 from mldiagnostics.runs import goodput
 from mldiagnostics_api.runs.signals import HostSample, RunSample, Signal, SignalState, SignalThresholds, readings
 from mldiagnostics_api.schedules.trigger_sample import TriggerSample
 
 from mldiagnostics_cli.captures.cluster_target import ClusterTarget, parse_targets
-from mldiagnostics_cli.commands.options import DEFAULT_STORAGE
 from mldiagnostics_cli.sources import find, is_run_directory
 
 if TYPE_CHECKING:

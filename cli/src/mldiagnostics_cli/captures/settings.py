@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-DEFAULT_PORT = 9999
-"""Port of the profiler server where an address has none: the one of the operator and of the SDK."""
-
 DEFAULT_DIRECTORY = "profiles"
 """Log directory of captures by address."""
 

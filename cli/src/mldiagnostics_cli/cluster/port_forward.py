@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import aiohttp
 from mldiagnostics_kube.client.apiserver import ClusterError, NotFound, Unavailable, path_to
+from mldiagnostics_kube.client.pod_exec import PROTOCOL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from mldiagnostics_kube.client.api_client import ApiClient
 
 
-PROTOCOL: Final = "v4.channel.k8s.io"
 LOCALHOST: Final = "127.0.0.1"
 CHUNK_BYTES: Final = 64 * 1024
 RECONNECT_S: Final = 60.0

@@ -6,17 +6,11 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import click
+from mldiagnostics.locations import DEFAULT_STORAGE
 
 from mldiagnostics_cli.commands.capture_checks import check_options, refuse_options, typed_options
 from mldiagnostics_cli.commands.cluster_options import cluster_options
-from mldiagnostics_cli.commands.options import (
-    DEFAULT_STORAGE,
-    STORAGE_VARIABLE,
-    OutputFormat,
-    examples,
-    output_option,
-    parsed,
-)
+from mldiagnostics_cli.commands.options import STORAGE_VARIABLE, OutputFormat, examples, output_option, parsed
 from mldiagnostics_cli.commands.schedule_options import cron_option, time_zone_option, trigger_option
 
 if TYPE_CHECKING:
@@ -281,9 +275,10 @@ def _by_address(
     settings: CaptureSettings,
     output: OutputFormat,
 ) -> CaptureWork:
+    from mldiagnostics.capture.addresses import DEFAULT_PORT
+
     from mldiagnostics_cli.captures.arguments import read_addresses
     from mldiagnostics_cli.captures.by_address import capture_addresses
-    from mldiagnostics_cli.captures.settings import DEFAULT_PORT
     from mldiagnostics_cli.captures.slurm import slurm_hosts
 
     of_job = slurm_hosts(slurm_job) if slurm_job else []

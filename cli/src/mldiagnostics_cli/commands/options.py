@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from mldiagnostics.locations import DEFAULT_STORAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,8 +17,6 @@ PROGRAM_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_
 """Context settings of the commands that are programs."""
 
 STORAGE_VARIABLE = "MLDIAG_STORAGE"
-DEFAULT_STORAGE = "mldiagnostics"
-"""Root of the runs of a laptop, below the working directory; the default of the SDK."""
 
 F = TypeVar("F", bound="Callable[..., Any]")
 T = TypeVar("T")

@@ -7,10 +7,11 @@ from functools import wraps
 from typing import Any
 
 import click
+from mldiagnostics.locations import DEFAULT_STORAGE
 from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
 from mldiagnostics_cli.commands.cluster_options import cluster_options
-from mldiagnostics_cli.commands.options import DEFAULT_STORAGE, STORAGE_VARIABLE
+from mldiagnostics_cli.commands.options import STORAGE_VARIABLE
 
 storage_option = click.option(
     "-s",

@@ -14,13 +14,13 @@ from mldiagnostics_api.names import GROUP, VERSION
 from mldiagnostics_api.publication import PUBLICATION_NAME, PUBLICATION_NAMESPACE, Publication
 from mldiagnostics_api.resources import CONNECTIONS, RUNS, SCHEDULES
 from mldiagnostics_kube.client.apiserver import ClusterError, NotFound, path_to
+from mldiagnostics_kube.installation.operator_volume import NAMESPACE, PRODUCT
 
 from mldiagnostics_cli.cluster.objects import ObjectName
 from mldiagnostics_cli.doctor.container import check_pod_sdk
 from mldiagnostics_cli.doctor.finding import DoctorFinding, broken, fine, unknown
 from mldiagnostics_cli.doctor.injecting import check_injection, check_labels
 from mldiagnostics_cli.doctor.installation import (
-    NAMESPACE,
     OPERATOR,
     WEBHOOK,
     certificate_finding,
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     Object = dict[str, Any]
 
 
-PRODUCT = "app.kubernetes.io/part-of=mldiagnostics"
 SCHEMAS = f"/openapi/v3/apis/{GROUP}/{VERSION}"
 
 

@@ -8,6 +8,7 @@ from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.text.counts import counted, counted_of
+from mldiagnostics_kube.installation.operator_volume import NAMESPACE
 
 from mldiagnostics_cli.doctor.finding import broken, fine
 
@@ -23,8 +24,6 @@ OPERATOR, WEBHOOK = "operator", "webhook"
 """Names of the containers in the charts' Deployments."""
 
 CHARTS = {OPERATOR: "mldiagnostics-connection-operator", WEBHOOK: "mldiagnostics-injection-webhook"}
-NAMESPACE = "gke-mldiagnostics"
-"""Namespace of the charts in the documentation."""
 
 OLDEST_KUBERNETES = (1, 32)
 EXPIRES_SOON_S = 7 * 86_400

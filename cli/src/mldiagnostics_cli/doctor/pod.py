@@ -6,11 +6,12 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
+from mldiagnostics.capture.addresses import DEFAULT_PORT
 from mldiagnostics.capture.grpc_call import CallError
 from mldiagnostics.capture.model import Target
 from mldiagnostics.capture.profiler_client import ProfilerClient
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_api.names import DEFAULT_PORT, RUN_LABEL, RunConditionType
+from mldiagnostics_api.names import RUN_LABEL, RunConditionType
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.workloads.pods import PodView
 from mldiagnostics_kube.client.apiserver import ClusterError, path_to

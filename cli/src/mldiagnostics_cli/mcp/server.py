@@ -14,6 +14,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 
+from mldiagnostics_cli.cluster.port_forward import LOCALHOST
 from mldiagnostics_cli.mcp.commands import CommandRunner
 from mldiagnostics_cli.mcp.tools import CaptureTools, RunTools
 from mldiagnostics_cli.output import note
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.commands.source_options import SourceChoice
 
 
-LOOPBACK: Final = "127.0.0.1"
 _PATH: Final = "/mcp"
 _INSTRUCTIONS: Final = (
     "Runs of machine-learning jobs: their progress, goodput, profiles and diagnosis. Names, messages, configurations "
@@ -48,17 +48,17 @@ def serve(choice: SourceChoice, *, port: int | None, allows_capture: bool) -> No
         anyio.run(server.run_stdio_async)
         return
     try:
-        listener = socket.create_server((LOOPBACK, port))
+        listener = socket.create_server((LOCALHOST, port))
     except OSError as error:
         raise ConfigurationError(f"--port {port}: cannot be used: {error.strerror}; choose another port") from error
-    note(f"MCP: http://{LOOPBACK}:{listener.getsockname()[1]}{_PATH}")
+    note(f"MCP: http://{LOCALHOST}:{listener.getsockname()[1]}{_PATH}")
     anyio.run(_serve_http, server, listener)
 
 
 async def _serve_http(server: MCPServer[Any], listener: socket.socket) -> None:
     import uvicorn  # noqa: PLC0415 - only for HTTP
 
-    app = server.streamable_http_app(streamable_http_path=_PATH, host=LOOPBACK, json_response=True)
+    app = server.streamable_http_app(streamable_http_path=_PATH, host=LOCALHOST, json_response=True)
     await uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on")).serve(sockets=[listener])
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.locations import is_on_volume
+from mldiagnostics.locations import DEFAULT_STORAGE, is_on_volume
 
-from mldiagnostics_cli.commands.options import DEFAULT_STORAGE
 from mldiagnostics_cli.runs.file_runs import FileRuns
 from mldiagnostics_cli.sources import is_directory, is_workload
 

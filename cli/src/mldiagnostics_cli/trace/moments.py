@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
+
+from mldiagnostics_api.formats import EPOCH
 
 CLOCK = re.compile(
     r"(?P<second>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,](?P<fraction>\d{1,9}))?\s?(?P<zone>Z|UTC|[+-]\d\d:?\d\d)?",
@@ -13,7 +15,6 @@ CLOCK = re.compile(
 )
 """A calendar time as RFC 3339, Python's logging and most programs write it; UTC without a zone."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _SECONDS_BELOW, _MILLISECONDS_BELOW, _MICROSECONDS_BELOW = 1e11, 1e14, 1e17
 """A number below one of these has this unit: all of them are later than the year 5000."""
@@ -61,6 +62,6 @@ def of_glog(stamp: str, year: int) -> int | None:
 def _whole(second: str, zone: str) -> int | None:
     offset = "+00:00" if zone in {"", "Z", "UTC"} else zone
     try:
-        return (datetime.fromisoformat(f"{second}{offset}") - _EPOCH) // _MICROSECOND
+        return (datetime.fromisoformat(f"{second}{offset}") - EPOCH) // _MICROSECOND
     except ValueError:
         return None

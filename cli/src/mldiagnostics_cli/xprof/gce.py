@@ -15,13 +15,13 @@ from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 from mldiagnostics_cli.captures.gce_tunnels import VirtualMachine, gcloud_problem, tunnels
 from mldiagnostics_cli.output import note
 from mldiagnostics_cli.xprof.instances import XprofInstance, free_name
+from mldiagnostics_cli.xprof.manifests import PORT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 
 GCE: Final = "gce"
-PORT: Final = 8791
 MACHINE_TYPE: Final = "c4-highmem-8"
 """The default of xprofiler: enough for sessions of about a gigabyte."""
 LABEL: Final = "mldiag-xprof"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mldiagnostics_diagnosis.reading.kinds import CONSUMER, Kind, kind_of
 from mldiagnostics_diagnosis.reading.launches import Executions, FoundCollective, Launches
 from mldiagnostics_diagnosis.reading.recording import Device, RecordedTrace, Thread
-from mldiagnostics_diagnosis.reading.shapes import PROGRAMS, Program
+from mldiagnostics_diagnosis.reading.shapes import FINGERPRINT, PROGRAMS, Program
 from mldiagnostics_diagnosis.reading.xspace import events, line_of, planes, statistics, totals
 
 if TYPE_CHECKING:
@@ -33,8 +32,6 @@ _WORKERS = "tf_"
 """Start of the names of the runtime's own threads."""
 _NEVER = 2**100
 COLLECTION = "garbage collection"
-_FINGERPRINT = re.compile(r"\(\d+\)$")
-"""The number after the name of a program in the line of its executions."""
 
 
 def read(trace: memoryview) -> RecordedTrace:
@@ -84,7 +81,7 @@ def _executions(plane: Plane, lines: Sequence[Line]) -> Executions:
             event[1],
             event[1] + event[2],
             _integer(statistics(line, event, plane), "run_id"),
-            _FINGERPRINT.sub("", plane.names.get(event[0], "")),
+            FINGERPRINT.sub("", plane.names.get(event[0], "")),
         )
         for line in lines
         for event in events(line)

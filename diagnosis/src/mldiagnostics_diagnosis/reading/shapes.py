@@ -26,7 +26,7 @@ MAX_INSTRUCTIONS = 200_000
 MAX_SHAPE = 80
 _MAX_PARTS = 32
 """Dimensions of an array, and elements of a tuple, that are looked at."""
-_FINGERPRINT = re.compile(r"\(\d+\)$")
+FINGERPRINT = re.compile(r"\(\d+\)$")
 _TUPLE = 13
 _TYPES: dict[int, str] = {
     1: "pred", 2: "s8", 3: "s16", 4: "s32", 5: "s64", 6: "u8", 7: "u16", 8: "u32", 9: "u64", 10: "f16", 11: "f32",
@@ -72,8 +72,8 @@ def shapes_of(programs: Iterable[Program], executed: AbstractSet[str], wanted: A
 def _executed(programs: Sequence[Program], executed: AbstractSet[str]) -> Sequence[Program]:
     """Return the programs that ran, by name and number, or else by name."""
     exact = [each for each in programs if each.name in executed]
-    names = {_FINGERPRINT.sub("", each) for each in executed}
-    return exact or [each for each in programs if not names or _FINGERPRINT.sub("", each.name) in names]
+    names = {FINGERPRINT.sub("", each) for each in executed}
+    return exact or [each for each in programs if not names or FINGERPRINT.sub("", each.name) in names]
 
 
 def _instructions(program: Program) -> Iterator[memoryview]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.capture.model import Outcome, Reason, TargetState
 from mldiagnostics.text.counts import counted_of
 from mldiagnostics.text.terminal import printable
+from mldiagnostics_api.formats import EPOCH
 from mldiagnostics_api.names import SkipReason
 from mldiagnostics_api.v1alpha1 import TargetResult
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from mldiagnostics.capture.model import ServerProbe
     from mldiagnostics_api.captures.plan import CapturePlan, PlannedTarget, SkippedTarget
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MESSAGE_LENGTH: Final = 300
 _WORST_FIRST: Final = {TargetState.FAILED: 0, TargetState.CANCELLED: 1, TargetState.SKIPPED: 2, TargetState.CAPTURED: 3}
 DRY_RUN: Final = "DryRun"
@@ -159,7 +159,7 @@ def summary(outcomes: Sequence[TargetOutcome], *, uncounted: int = 0) -> str:
 
 def moment(ns: int | None) -> datetime | None:
     """Return Unix nanoseconds as a time, to the microsecond."""
-    return None if ns is None else _EPOCH + timedelta(microseconds=ns // 1000)
+    return None if ns is None else EPOCH + timedelta(microseconds=ns // 1000)
 
 
 def _rank_and_pod(outcome: TargetOutcome) -> tuple[int, str]:

@@ -15,7 +15,7 @@ from mldiagnostics_kube.process.retry import retry
 
 from mldiagnostics_operator.announcements import Announcement, announce
 from mldiagnostics_operator.diagnoses.diagnosis import DiagnosisFailed, log_directories
-from mldiagnostics_operator.diagnoses.result import bytes_left, capture_diagnosis, results_left, sentence
+from mldiagnostics_operator.diagnoses.result import MAX_MESSAGE, bytes_left, capture_diagnosis, results_left, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 _WRITE_S: Final = 300.0
-_MESSAGE: Final = 1024
 
 
 async def conclude(
@@ -50,7 +49,7 @@ async def conclude(
     changes: dict[str, Any] = {}
     if isinstance(result, DiagnosisFailed):
         diagnosis = CaptureDiagnosis(state="Failed", summary=f"not diagnosed: {result.reason}", runs=list(runs) or None)
-        condition = {"status": "False", "reason": result.reason, "message": str(result)[:_MESSAGE]}
+        condition = {"status": "False", "reason": result.reason, "message": str(result)[:MAX_MESSAGE]}
     else:
         results = status.get("results") or ()
         diagnosis = capture_diagnosis(result, results, runs=runs)
@@ -58,7 +57,7 @@ async def conclude(
             changes["results"] = results_left(results, result)
             left = bytes_left(result, len(log_directories(body)))
             changes |= {} if left is None else {"bytes": left}
-        condition = {"status": "True", "reason": "Diagnosed", "message": sentence(diagnosis)[:_MESSAGE]}
+        condition = {"status": "True", "reason": "Diagnosed", "message": sentence(diagnosis)[:MAX_MESSAGE]}
     changes["diagnosis"] = diagnosis.model_dump(mode="json", by_alias=True, exclude_none=True)
     if not await _write(cluster, body, condition, changes, clock=clock):
         return

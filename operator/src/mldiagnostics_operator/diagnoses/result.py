@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mldiagnostics.layout import trace_stem
 from mldiagnostics.text.terminal import printable
 from mldiagnostics_api.v1alpha1 import CaptureDiagnosis, CaptureFinding, FindingTarget
+from mldiagnostics_api.v1alpha1.mlrun_status import MAX_FINDINGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,9 +20,8 @@ if TYPE_CHECKING:
     from mldiagnostics.findings import Diagnosis, Finding
 
 
-MAX_FINDINGS: Final = 8
 MAX_TARGETS: Final = 8
-_MESSAGE: Final = 1024
+MAX_MESSAGE: Final = 1024
 _WORD: Final = 64
 _SUMMARY: Final = 256
 _DELETED: Final = "its trace was deleted after the diagnosis of the pulse; its summary is kept"
@@ -100,8 +100,8 @@ def _finding(finding: Finding, targets: Mapping[str, Mapping[str, Any]], run_id:
     return CaptureFinding(
         code=_shown(finding.code, _WORD),
         severity=finding.severity,
-        message=_shown(finding.message, _MESSAGE),
-        next_step=_shown(finding.next_step, _MESSAGE),
+        message=_shown(finding.message, MAX_MESSAGE),
+        next_step=_shown(finding.next_step, MAX_MESSAGE),
         phase=_shown(finding.phase, _WORD) if finding.phase else None,
         operation=_shown(finding.operation, _WORD) if finding.operation else None,
         cost_seconds=finding.cost_s,

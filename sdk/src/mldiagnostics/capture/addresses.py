@@ -8,6 +8,10 @@ from mldiagnostics.capture.model import Target
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.layout import file_stem
 
+DEFAULT_PORT = 9999
+"""Port of the profiler server where an address has none."""
+MAX_PORT = 65535
+
 _NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 _PORT = re.compile(r"[0-9]{1,5}")
 _FORMS = "write host:port, 10.0.0.7:9999 or [fd00::7]:9999"

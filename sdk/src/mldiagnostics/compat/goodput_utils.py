@@ -27,7 +27,6 @@ from mldiagnostics.goodput.queries.details import (
     ElasticIntervalWorkloadMetricDetails,
     ElasticWorkloadMetricDetails,
     IntervalWorkloadMetricDetails,
-    UnproductiveTimeDict,
     WorkloadMetricDetails,
 )
 from mldiagnostics.goodput.queries.ideal import (
@@ -37,6 +36,7 @@ from mldiagnostics.goodput.queries.ideal import (
     get_anomalous_and_normal_step_times,
     get_extra_time_from_anomalous_steps,
 )
+from mldiagnostics.goodput.queries.results import UnproductiveTimeDict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

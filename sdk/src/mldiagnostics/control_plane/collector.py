@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.control_plane.event_backlog import EventBacklog
+from mldiagnostics.control_plane.report import MAX_METRICS, MAX_SESSIONS, Collected
 from mldiagnostics.goodput.events.clocks import CLOCK_STEP
 from mldiagnostics.goodput.events.conversion import cause_of_end, micros, parse
 from mldiagnostics.goodput.events.event import Event, EventCode
 from mldiagnostics.goodput.events.packing import ClockStep
-from mldiagnostics.pipeline.records import is_goodput
+from mldiagnostics.pipeline.records import ON_DEMAND, is_goodput
 from mldiagnostics.pipeline.sink import BatchPolicy
 
 if TYPE_CHECKING:
@@ -22,28 +23,7 @@ if TYPE_CHECKING:
     from mldiagnostics.pipeline.sink import Sink
 
 
-MAX_METRICS = 64
-"""Metrics of a report: those that were recorded last."""
-
-MAX_SESSIONS = 32
 _MAX_NAME = 200
-_ON_DEMAND = "on-demand"
-"""Name of the session record of the profiler server."""
-
-
-class Collected(NamedTuple):
-    """The state of a process that its records show."""
-
-    metrics: dict[str, float | None]
-    sessions: list[dict[str, Any]]
-    profiler: dict[str, Any]
-    """Port, server and version; empty without a profiler server."""
-    step: int | None
-    """Step of the newest metric that had one."""
-    first_event: int
-    events: str
-    """JSON items of the goodput events from that index on."""
-    event_count: int
 
 
 class Collector:
@@ -133,7 +113,7 @@ class Collector:
         """Keep a profile, or the profiler server; return whether it is a new server."""
         payload = record.payload or {}
         state = payload.get("state")
-        if record.name == _ON_DEMAND and state == "listening":
+        if record.name == ON_DEMAND and state == "listening":
             self._profiler = {key: payload.get(key) for key in ("port", "server", "version")}
             return True
         if len(record.name) > _MAX_NAME:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mldiagnostics.text.strict_json import dumps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mldiagnostics.control_plane.collector import Collected
     from mldiagnostics.identity.origin import Origin
 
 
 VERSION = 1
+
+MAX_METRICS = 64
+"""Metrics of a report, those that were recorded last; control planes accept and show as many."""
+MAX_SESSIONS = 32
 
 MAX_CONFIG_BYTES = 128 * 1024
 """Most bytes of the configurations as JSON: twice the limit of `machinelearning_run(configs=…)`."""
@@ -25,6 +28,21 @@ _MAX_CONFIG_DEPTH = 12
 _MAX_URL = 2048
 _MAX_TEXT = 253
 _MAX_WORLD = 2**31 - 1
+
+
+class Collected(NamedTuple):
+    """The state of a process that its records show."""
+
+    metrics: dict[str, float | None]
+    sessions: list[dict[str, Any]]
+    profiler: dict[str, Any]
+    """Port, server and version; empty without a profiler server."""
+    step: int | None
+    """Step of the newest metric that had one."""
+    first_event: int
+    events: str
+    """JSON items of the goodput events from that index on."""
+    event_count: int
 
 
 @dataclass(frozen=True, slots=True)

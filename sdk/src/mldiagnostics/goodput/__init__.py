@@ -17,12 +17,9 @@ if TYPE_CHECKING:
     from mldiagnostics.compat.goodput_utils import GoodputInfo, StepInfo, get_timestamp_from_log_entry
     from mldiagnostics.goodput.buckets import BadputType, GoodputType, IntervalMetricType, MetricType
     from mldiagnostics.goodput.queries.calculator import GoodputCalculator
-    from mldiagnostics.goodput.queries.details import (
-        IntervalWorkloadMetricDetails,
-        UnproductiveTimeDict,
-        WorkloadMetricDetails,
-    )
+    from mldiagnostics.goodput.queries.details import IntervalWorkloadMetricDetails, WorkloadMetricDetails
     from mldiagnostics.goodput.queries.ideal import compute_ideal_step_time, get_extra_time_from_anomalous_steps
+    from mldiagnostics.goodput.queries.results import UnproductiveTimeDict
     from mldiagnostics.goodput.recording.recorder import GoodputRecorder
 
 __all__ = [
@@ -58,7 +55,7 @@ _HOMES = {
     "IntervalWorkloadMetricDetails": "goodput.queries.details",
     "MetricType": "goodput.buckets",
     "StepInfo": "compat.goodput_utils",
-    "UnproductiveTimeDict": "goodput.queries.details",
+    "UnproductiveTimeDict": "goodput.queries.results",
     "WorkloadMetricDetails": "goodput.queries.details",
     "compute_ideal_step_time": "goodput.queries.ideal",
     "get_extra_time_from_anomalous_steps": "goodput.queries.ideal",

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.layout import sanitize
+from mldiagnostics.locations import DEFAULT_STORAGE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,6 @@ CACHE_DIR = "ML_GOODPUT_CACHE_DIR"
 """Environment variable for the directory of snapshots, as ml-goodput-measurement names it."""
 
 _CUT = ("gs:/", "file:/")
-_DEFAULT_ROOT = "mldiagnostics"
 DEFAULT = "the default"
 """Source of the place of a log where neither program nor environment names one."""
 
@@ -70,7 +70,7 @@ def log_locations(
     storages = (
         (run_storage, "the storage of this process's run"),
         (env.get("MLDIAG_STORAGE"), "MLDIAG_STORAGE"),
-        (_DEFAULT_ROOT, DEFAULT),
+        (DEFAULT_STORAGE, DEFAULT),
     )
     known = [(env.get(VARIABLE), VARIABLE), *((root and f"{_joined(root)}goodput", by) for root, by in storages)]
     names = "/".join((sanitize(logger_name), sanitize(job_name)))

@@ -8,11 +8,11 @@ from datetime import datetime, timezone
 from typing import Any
 
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.text.timestamps import END_OF_TIME_S
 
 _WINDOW = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d|w)?")
 _FRACTION = re.compile(r"\.(\d{1,6})\d*")
 _UNITS = {None: 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_LATEST_S = 7_258_118_400  # the year 2200
 
 
 def moment(text: str) -> int:
@@ -25,7 +25,7 @@ def moment(text: str) -> int:
         seconds = float(text)
     except ValueError:
         seconds = _calendar(text)
-    if not 0 <= seconds < _LATEST_S:
+    if not 0 <= seconds < END_OF_TIME_S:
         raise ConfigurationError(f"{text!r}: not a moment; write 2026-11-21T10:00:00Z or seconds since 1970")
     return round(seconds * 1e6)
 
@@ -50,7 +50,7 @@ def window(text: str) -> float:
     """
     match = _WINDOW.fullmatch(text.strip())
     seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
-    if not 0 < seconds < _LATEST_S:
+    if not 0 < seconds < END_OF_TIME_S:
         raise ConfigurationError(f"{text!r}: not a length of time; pass seconds, or 45s, 30m, 1h, 7d, 2w")
     return seconds
 
@@ -61,7 +61,7 @@ def positive(text: str) -> float:
         number = float(text)
     except ValueError:
         number = 0.0
-    if not 0 < number < _LATEST_S:
+    if not 0 < number < END_OF_TIME_S:
         raise ConfigurationError(f"{text!r}: not a number above 0; pass a number such as 8")
     return number
 

@@ -32,6 +32,12 @@ KINDS: frozenset[str] = frozenset(get_args(Kind))
 GOODPUT = "goodput"
 """Name of the events from which goodput is computed."""
 
+ON_DEMAND = "on-demand"
+"""Name of the session record of the profiler server."""
+
+SEGMENT_HEAD = "segment"
+"""Name of the first event of each file of records, which describes the process."""
+
 Value: TypeAlias = float | tuple[float, ...] | None
 """A number, a series with one number per device, or None for a record with only a payload."""
 

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.layout import file_stem, sanitize
+from mldiagnostics.layout import MAX_SESSION_BYTES, file_stem, sanitize
 
 if TYPE_CHECKING:
     from mldiagnostics.identity.origin import Origin
-
-_MAX_SESSION_BYTES = 190  # as in `layout`: leaves room for the number of a retry
 
 
 def numbered_session(attempt: int, count: int) -> str:
@@ -26,7 +24,7 @@ def step_session(attempt: int, step: int) -> str:
 
 def named_session(name: str) -> str:
     """Return the caller's name of a session as a file name."""
-    return sanitize(name, max_bytes=_MAX_SESSION_BYTES)
+    return sanitize(name, max_bytes=MAX_SESSION_BYTES)
 
 
 def host_stem(origin: Origin) -> str:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mldiagnostics.capture import command_buffers
+from mldiagnostics.capture.addresses import DEFAULT_PORT, MAX_PORT
 from mldiagnostics.configs.detection import detect
 from mldiagnostics.diagnostics import warn_ignored, warn_once
 from mldiagnostics.lifecycle.current_run import current
+from mldiagnostics.pipeline.records import ON_DEMAND
 from mldiagnostics.profiling.frameworks import recorder_once_imported
 from mldiagnostics.profiling.imports import ImportWatch
 from mldiagnostics.profiling.ports import is_free, listener
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
     from mldiagnostics.lifecycle.current_run import CurrentRun
     from mldiagnostics.profiling.recorder import ProfilerServer
 
-DEFAULT_PORT = 9999
-MAX_PORT = 65535
 _NVIDIA_DRIVER = "/dev/nvidiactl"
 
 
@@ -124,7 +124,7 @@ def _serve(on_demand: _OnDemand) -> bool:
     if run is not None:
         report = {"port": on_demand.port, "server": server.kind, "version": server.version}
         run.publish("profiler", report)
-        run.recording.append("session", "on-demand", payload={"state": "listening", **report})
+        run.recording.append("session", ON_DEMAND, payload={"state": "listening", **report})
     return True
 
 

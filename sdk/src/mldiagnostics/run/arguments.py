@@ -19,7 +19,7 @@ from mldiagnostics.configs.kinds import (
     ServingEngine,
 )
 from mldiagnostics.lifecycle.description import MAX_NOTES, MAX_TAG, MAX_TAGS, fitting_tags
-from mldiagnostics.locations import BUCKET_SCHEMES
+from mldiagnostics.locations import BUCKET_SCHEMES, DEFAULT_STORAGE
 from mldiagnostics.run.options import RunOptions
 from mldiagnostics.run.settings import ON_FULL
 from mldiagnostics.sink_urls import split_sinks
@@ -27,7 +27,6 @@ from mldiagnostics.sink_urls import split_sinks
 if TYPE_CHECKING:
     from mldiagnostics.run.settings import OnFull, RunSettings
 
-DEFAULT_STORAGE = "mldiagnostics"
 DEFAULT_SINKS = ("jsonl:",)
 ENVIRONMENTS = ("autopush", "staging", "prod")
 _REGION = re.compile(r"([a-z]+(?:-[a-z]+)+\d+)(?:-[a-z])?")

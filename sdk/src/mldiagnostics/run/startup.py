@@ -22,12 +22,12 @@ from mldiagnostics.identity.environment import detect
 from mldiagnostics.identity.origin import Origin
 from mldiagnostics.identity.resolve import locate
 from mldiagnostics.lifecycle import current_run
-from mldiagnostics.locations import absolute_location, is_bucket
+from mldiagnostics.locations import DEFAULT_STORAGE, absolute_location, is_bucket
 from mldiagnostics.pipeline.recorder import RecordPipeline
 from mldiagnostics.profiling.step_marks import StepMarks
 from mldiagnostics.run import ownership
 from mldiagnostics.run.announcement import announcement
-from mldiagnostics.run.arguments import DEFAULT_SINKS, DEFAULT_STORAGE, PARAMETERS, RunArguments, read_arguments
+from mldiagnostics.run.arguments import DEFAULT_SINKS, PARAMETERS, RunArguments, read_arguments
 from mldiagnostics.run.exit_hooks import process_exit_hooks
 from mldiagnostics.run.fields import process_section, run_fields
 from mldiagnostics.run.mlrun import MLRun

@@ -11,8 +11,9 @@ from mldiagnostics.identity.environment import detect
 from mldiagnostics.identity.origin import Origin
 from mldiagnostics.identity.resolve import locate
 from mldiagnostics.lifecycle import current_run
+from mldiagnostics.locations import DEFAULT_STORAGE
 from mldiagnostics.pipeline.recorder import CloseSummary
-from mldiagnostics.run.arguments import DEFAULT_STORAGE, read_arguments
+from mldiagnostics.run.arguments import read_arguments
 from mldiagnostics.run.exit_hooks import process_exit_hooks
 from mldiagnostics.run.fields import run_fields
 from mldiagnostics.run.mlrun import MLRun

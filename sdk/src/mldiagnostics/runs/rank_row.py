@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.lifecycle.outcome import FINAL, Phase, RunOutcome
-from mldiagnostics.pipeline.records import is_goodput
+from mldiagnostics.pipeline.records import ON_DEMAND, is_goodput
 from mldiagnostics.runs.phase import phase_at, phase_named
 from mldiagnostics.runs.row_values import FieldReader
 from mldiagnostics.text.timestamps import timestamp
@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mldiagnostics.pipeline.records import Record
-
-
-_ON_DEMAND = "on-demand"
-"""Name of the sessions that say on which port a process listens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +88,7 @@ def rank_rows(records: Iterable[tuple[str, Record]], *, now: float, interval_s: 
     ports: dict[tuple[int, int, str], int | None] = {}
     for incarnation, record in records:
         processes.setdefault((record.rank, record.attempt, incarnation), []).append(record)
-        if record.kind == "session" and record.name == _ON_DEMAND:
+        if record.kind == "session" and record.name == ON_DEMAND:
             ports[record.rank, record.attempt, incarnation] = FieldReader(record.payload).integer("port")
     last: dict[int, tuple[tuple[int, float], RankRow]] = {}
     for (rank, attempt, incarnation), history in processes.items():

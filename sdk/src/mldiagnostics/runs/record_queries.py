@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.exit_status import outcome_left
-from mldiagnostics.pipeline.records import KINDS, Kind, is_goodput
+from mldiagnostics.pipeline.records import KINDS, SEGMENT_HEAD, Kind, is_goodput
 from mldiagnostics.runs.rank_row import RankRow, rank_rows
 from mldiagnostics.runs.record_ends import decoded, head_of, signs_of_life, tail_of
 from mldiagnostics.runs.record_files import record_files
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 _MAX_PROCESSES = 16
-_SEGMENT_HEAD = "segment"
 _EVENT_KINDS: frozenset[Kind] = frozenset({"event", "phase", "session", "drop"})
 
 
@@ -155,7 +154,7 @@ def events(
             payload=record.payload or {},
         )
         for incarnation, record in _records(directory_of(run), kinds, rank=rank, attempt=attempt)
-        if not is_goodput(record) and not (record.kind == "event" and record.name == _SEGMENT_HEAD)
+        if not is_goodput(record) and not (record.kind == "event" and record.name == SEGMENT_HEAD)
     ]
     return sorted(rows, key=lambda row: (row.t, row.rank))
 

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.extras import require
 from mldiagnostics.pipeline.sink import BatchPolicy, SinkMaker
+from mldiagnostics.sink_urls import MAX_PORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +28,6 @@ MAX_SERIES = 1000
 """Limit of series: labels with unlimited values would fill Prometheus."""
 
 _RETRY_S = 30.0
-_MAX_PORT = 65_535
 _SUFFIXES = {"s": "_seconds", "%": "_percent"}
 
 
@@ -60,10 +60,10 @@ class PrometheusSink:
         """Start the endpoint; if that fails, log a warning and retry with each flush."""
         from prometheus_client import CollectorRegistry, start_http_server  # noqa: PLC0415 - imported by the sink's own thread
 
-        if self._port > _MAX_PORT:
+        if self._port > MAX_PORT:
             warn_once(
                 "prometheus-port",
-                f"sink prometheus: port {self._port} (port + local rank) is above {_MAX_PORT}; choose a lower port",
+                f"sink prometheus: port {self._port} (port + local rank) is above {MAX_PORT}; choose a lower port",
             )
             return
         registry = CollectorRegistry(auto_describe=False)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics import layout
 from mldiagnostics.pipeline.gil import GilYielder
-from mldiagnostics.pipeline.records import Record, encode, encode_head
+from mldiagnostics.pipeline.records import SEGMENT_HEAD, Record, encode, encode_head
 from mldiagnostics.pipeline.sink import SinkUnavailable
 
 if TYPE_CHECKING:
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.identity.origin import Origin
 
-HEAD = "segment"
-"""Name of the first event of each file, which describes the process.
-
-It has every key of a record with a value of the right type: readers like DuckDB infer columns and types from it.
-"""
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -132,4 +127,6 @@ def _head(origin: Origin, number: int) -> Record:
         "world_size": str(origin.world_size),
         "incarnation": origin.incarnation,
     }
-    return Record("event", time.time(), HEAD, (float(number),), None, labels, origin.rank, origin.attempt, "1", {})
+    return Record(
+        "event", time.time(), SEGMENT_HEAD, (float(number),), None, labels, origin.rank, origin.attempt, "1", {}
+    )

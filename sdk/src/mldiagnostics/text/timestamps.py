@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
+END_OF_TIME_S = 7_258_118_400.0
+"""The year 2200: no time of a run is later, and a number of milliseconds is far beyond."""
+
 
 def timestamp(t: float | None) -> str | None:
     """Return Unix seconds as RFC 3339, in UTC with microseconds; None for None.

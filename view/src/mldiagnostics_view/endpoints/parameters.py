@@ -9,7 +9,7 @@ from mldiagnostics_view.curves.queries import CurveQuery, Grouping
 from mldiagnostics_view.curves.rank_columns import RankQuery
 from mldiagnostics_view.curves.windows import Axis
 from mldiagnostics_view.endpoints.problems import RequestProblem
-from mldiagnostics_view.limits import MAX_BUCKETS, MAX_LISTED_REPORTS, MAX_METRICS, MAX_X
+from mldiagnostics_view.limits import MAX_BUCKETS, MAX_LISTED_REPORTS, MAX_QUERIED_METRICS, MAX_X
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -38,8 +38,8 @@ def curve_query(parameters: Parameters) -> CurveQuery:
     """Return the query of a request for curves. Raises `RequestProblem`."""
     _reject_unknown(parameters, _KNOWN)
     metrics = tuple(dict.fromkeys(parameters.getall("metric", [])))
-    if not 0 < len(metrics) <= MAX_METRICS:
-        raise _bad(f"metric: {len(metrics)} are given; pass 1 to {MAX_METRICS}")
+    if not 0 < len(metrics) <= MAX_QUERIED_METRICS:
+        raise _bad(f"metric: {len(metrics)} are given; pass 1 to {MAX_QUERIED_METRICS}")
     start, end = _number(parameters, "from"), _number(parameters, "to")
     if start is not None and end is not None and start > end:
         raise _bad(f"from: {start:g} is after to, {end:g}; swap them")

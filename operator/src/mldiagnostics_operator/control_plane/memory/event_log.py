@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from mldiagnostics.goodput.log.packed import packed_line
 from mldiagnostics.layout import record_segment_key
-from mldiagnostics.pipeline.records import Record, encode_head
+from mldiagnostics.pipeline.records import SEGMENT_HEAD, Record, encode_head
 
 from mldiagnostics_operator.control_plane.limits import SEGMENT_BYTES, SEGMENT_S
 
 if TYPE_CHECKING:
     from mldiagnostics_operator.control_plane.memory.packed_events import PackedEvents
-
-_HEAD: Final = "segment"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,4 +111,4 @@ class EventLog:
 
 def _head(process: ProcessName, number: int) -> Record:
     labels = {"": "", "run": process.run_id, "name": process.run_id, "incarnation": process.incarnation}
-    return Record("event", 0.0, _HEAD, (float(number),), None, labels, process.rank, process.attempt, "1", {})
+    return Record("event", 0.0, SEGMENT_HEAD, (float(number),), None, labels, process.rank, process.attempt, "1", {})

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 import orjson
 from mldiagnostics_api.reports.models import INTERVAL_S
 from mldiagnostics_api.reports.shown_configs import ShownConfigs, restored_configs
+from mldiagnostics_api.v1alpha1.mlrun_status import MAX_ALIASES
 
 from mldiagnostics_operator.control_plane.limits import MAX_INCARNATIONS_OF_HOST, PROCESSES_OF_SLICE, RUN_BYTES
 from mldiagnostics_operator.control_plane.memory.event_log import ProcessName
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MAX_ALIASES: Final = 16
 LEFT_OUT_S: Final = 60.0
 """A part that was not kept is named in the status for so long."""
 

@@ -14,6 +14,7 @@ from mldiagnostics_kube.cache.informer import Backoff, Informer, Selection
 from mldiagnostics_kube.client.apiserver import ClusterError, path_to
 
 from mldiagnostics_operator.runs.watches.informer_tasks import InformerTasks
+from mldiagnostics_operator.runs.watches.run_watch import CHECK_S
 from mldiagnostics_operator.runs.watches.workload_store import NamespaceLabels, WorkloadStore
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ MAX_NAMESPACES: Final = 200
 """Labelled namespaces with watches of their own; each costs the API server one watch for each kind that it serves."""
 NAMESPACES_S: Final = 15.0
 """Pause between two reads of the namespaces' labels, if the operator may not watch them."""
-CHECK_S: Final = 0.5
-"""Pause between two looks whether the watches have settled."""
 _OPTED_IN: Final = f"{OPT_IN_LABEL}=true"
 
 

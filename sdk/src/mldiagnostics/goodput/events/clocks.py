@@ -20,7 +20,7 @@ CLOCK_STEP = "clock_step_us"
 """Key of the microseconds by which the clock was set; positive is forwards."""
 
 _ID = re.compile(r"([0-9a-f]{1,32})-([0-9]{1,18})")
-_MOST_US = 10**16
+MOST_US = 10**16
 """About three hundred years."""
 
 
@@ -43,7 +43,7 @@ class Clocks:
     def learn(self, payload: Mapping[str, Any]) -> None:
         """Read the clock step of a payload; skip any other payload."""
         step, origin = payload.get(CLOCK_STEP), _process(payload.get("event_id"))
-        if origin is None or type(step) is not int or not 0 < abs(step) < _MOST_US:
+        if origin is None or type(step) is not int or not 0 < abs(step) < MOST_US:
             return
         process, number = origin
         known = self._steps.setdefault(process, {})

@@ -15,7 +15,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.goodput.events.event import CheckpointEvent, Event, EventCode, SliceCounts
+from mldiagnostics.goodput.events.payloads import MAX_STEP
 from mldiagnostics.locations import is_bucket
+from mldiagnostics.text.timestamps import END_OF_TIME_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -69,8 +71,6 @@ _CAUSES = {
     "UncaughtExceptionInThread": "exception",
     "ExitCode": "exit code",
 }
-_END_OF_TIME = 7_258_118_400.0  # the year 2200; a time in milliseconds is far beyond
-_MAX_STEP = 2**31 - 1
 _MAX_TYPE = 200
 
 
@@ -118,14 +118,14 @@ def cause_of_end(reason: object) -> str | None:
 
 def micros(value: object) -> int | None:
     """Return POSIX seconds as whole microseconds; None unless between 1970 and 2200."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _END_OF_TIME:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < END_OF_TIME_S:
         return None
     return round(value * 1e6)
 
 
 def _whole(value: object) -> int | None:
     """Return a step index, which can be a whole float; None for other values."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MAX_STEP:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_STEP:
         return None
     return int(value) if value == int(value) else None
 

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from mldiagnostics.goodput.events.clocks import MOST_US
 from mldiagnostics.goodput.events.event import CheckpointEvent, Event, EventCode, SliceCounts
+from mldiagnostics.text.timestamps import END_OF_TIME_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,11 +28,9 @@ if TYPE_CHECKING:
 MAX_BYTES = 512 * 1024
 """Most bytes of JSON of the events in one report."""
 
-_END_OF_TIME_US = 7_258_118_400_000_000
-"""The year 2200, as in `payload`; a checkpoint may start before 1970, as far as its log entry says."""
+END_OF_TIME_US = int(END_OF_TIME_S) * 1_000_000
+"""A checkpoint may start before 1970, as far as its log entry says."""
 
-_MOST_US = 10**16
-"""Limit of a clock step and of the duration of a checkpoint, as in `clocks`."""
 
 _MAX_NUMBER = 2**31 - 1
 _MAX_TEXT = 600
@@ -162,7 +162,7 @@ class _Pattern:
 
     def _expected_event(self, last: Event, t: int) -> Event | None:
         code, arg = self._expected(last)
-        return None if arg is None or abs(t) > _END_OF_TIME_US else Event(t, code, arg, last.rank, last.run)
+        return None if arg is None or abs(t) > END_OF_TIME_US else Event(t, code, arg, last.rank, last.run)
 
     def _expected(self, last: Event) -> tuple[EventCode, Arg | None]:
         """Return code and argument of the expected event; no argument if none is."""
@@ -182,7 +182,7 @@ def _event_after(last: Event, item: Any) -> Event | None:
 def _event(t: Any, code: Any, packed: Any, rank: Any, run: Any) -> Event | None:
     """Return the event of unpacked values, None if one is not valid."""
     known = _CODES.get(code) if type(code) is int else None
-    if known is None or type(t) is not int or abs(t) > _END_OF_TIME_US or not _is_number(rank):
+    if known is None or type(t) is not int or abs(t) > END_OF_TIME_US or not _is_number(rank):
         return None
     if not isinstance(run, str) or len(run) > _MAX_TEXT:
         return None
@@ -192,7 +192,7 @@ def _event(t: Any, code: Any, packed: Any, rank: Any, run: Any) -> Event | None:
 
 def _clock_step(item: dict[Any, Any]) -> ClockStep | None:
     step = item.get("clock") if len(item) == 1 else None
-    return ClockStep(step) if type(step) is int and 0 < abs(step) < _MOST_US else None
+    return ClockStep(step) if type(step) is int and 0 < abs(step) < MOST_US else None
 
 
 def _packed_argument(event: Event) -> Any:
@@ -222,7 +222,7 @@ def _checkpoint(packed: Any, t: int) -> CheckpointEvent | None:
     if not (isinstance(packed, list) and len(packed) == 3):
         return None
     took, step, tier = packed
-    valid = type(took) is int and abs(took) < _MOST_US and _is_step(step) and isinstance(tier, str) and tier in _TIERS
+    valid = type(took) is int and abs(took) < MOST_US and _is_step(step) and isinstance(tier, str) and tier in _TIERS
     return CheckpointEvent(t + took, step, tier) if valid else None
 
 

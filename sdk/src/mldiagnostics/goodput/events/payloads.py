@@ -25,7 +25,7 @@ MAX_TEXT = 200
 MAX_NAME = 1000
 """Characters of the names of job and logger; each event has the name of its job."""
 
-_MAX_STEP = 2**31 - 1
+MAX_STEP = 2**31 - 1
 
 
 def payload_maker(
@@ -43,7 +43,7 @@ def payload_maker(
 
     def make(t: float, step: int | None, event_id: str) -> dict[str, object]:
         payload: dict[str, object] = {"job_name": job_name}
-        if step is not None and 0 <= step <= _MAX_STEP:
+        if step is not None and 0 <= step <= MAX_STEP:
             payload[step_key] = step
         elif step is not None or needs_step:
             raise Unrecordable("bad-value", f"{key} of step {step}")

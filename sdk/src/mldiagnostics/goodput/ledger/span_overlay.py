@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from mldiagnostics.goodput.account import Bucket
 from mldiagnostics.goodput.buckets import BadputType
+from mldiagnostics.goodput.ledger.folded_columns import FAR
 from mldiagnostics.goodput.ledger.intervals import Intervals
 from mldiagnostics.goodput.ledger.rules import CUSTOM
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 Span: TypeAlias = "tuple[int, int, int]"
 """Start, end and kind."""
 
-_FAR = 2**62
 _REINIT = BadputType.ELASTIC_REINITIALIZATION.value
 _INSIDE_REINIT = frozenset({BadputType.TPU_INITIALIZATION.value, BadputType.TRAINING_PREP.value})
 
@@ -112,7 +112,7 @@ def _visible(since: int, spans: Sequence[Span], order: Callable[[int], tuple[int
             (suppressed if span[2] in _INSIDE_REINIT else regular).add(span, order(span[2]))
             reinit = max(reinit, span[1]) if span[2] == _REINIT else reinit
             place += 1
-        next_start = spans[place][0] if place < len(spans) else _FAR
+        next_start = spans[place][0] if place < len(spans) else FAR
         candidates = [top for top in (regular.top(now), suppressed.top(now) if reinit <= now else None) if top]
         if candidates:
             best = min(candidates)
@@ -124,7 +124,7 @@ def _visible(since: int, spans: Sequence[Span], order: Callable[[int], tuple[int
                     yield current
                 current = now, until, best[3]
             now = until
-        elif next_start < _FAR:
+        elif next_start < FAR:
             now = next_start
         else:
             break

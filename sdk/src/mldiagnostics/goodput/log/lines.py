@@ -20,6 +20,7 @@ from mldiagnostics.goodput.events.event import Event, EventCode
 from mldiagnostics.goodput.events.listener import ShiftingListener
 from mldiagnostics.goodput.log.packed import PACKED_MARK, PackedLine, read_packed
 from mldiagnostics.pipeline.drops import ADVICE
+from mldiagnostics.pipeline.records import SEGMENT_HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 _CODES = {key.encode(): int(code) for key, code in (PLAIN_KEYS | STEP_KEYS).items()}
 _STEPS = tuple(key.encode() for key in STEP_KEYS)
 _TIME_BYTES = 17
-_HEAD = "segment"
 _HEAD_MARK = b'"name":"segment"'
 _CLOCK_MARK = f'"{CLOCK_STEP}":'.encode()
 _EVENT_ID = re.compile(rb'"event_id":"([^"\\]*)"')
@@ -205,7 +205,7 @@ class LineParser:
         kind, t, payload = record["kind"], micros(record.get("t")), record.get("payload")
         if kind == "drop":
             return _gap(record)
-        if kind == "event" and record.get("name") == _HEAD:
+        if kind == "event" and record.get("name") == SEGMENT_HEAD:
             return self._read_head(record)
         if kind == "heartbeat" and t is not None:
             return Event(t, EventCode.ALIVE, 0, self.rank, self.run)

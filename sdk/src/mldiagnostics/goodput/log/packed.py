@@ -16,7 +16,7 @@ from mldiagnostics.goodput.events.clocks import CLOCK_STEP
 from mldiagnostics.goodput.events.conversion import PLAIN_KEYS, STEP_KEYS, parse, payload_of
 from mldiagnostics.goodput.events.event import EventCode
 from mldiagnostics.goodput.events.listener import ShiftingListener
-from mldiagnostics.goodput.events.packing import ClockStep, Unpacker
+from mldiagnostics.goodput.events.packing import END_OF_TIME_US, ClockStep, Unpacker
 from mldiagnostics.pipeline.records import GOODPUT, SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ _PIECE = 4096
 
 _COLUMNS = frozenset({*PLAIN_KEYS.values(), *STEP_KEYS.values()})
 """Events whose argument is a number: many are added at once."""
-_END_OF_TIME_US = 7_258_118_400_000_000
 
 
 def packed_line(items: bytes, *, first: int, run: str, incarnation: str, rank: int, attempt: int) -> bytes:
@@ -109,7 +108,7 @@ class PackedLine(NamedTuple):
             if isinstance(entry, ClockStep):
                 continue
             t, code, arg, rank, run = entry
-            is_ours = rank == self.rank and run in {"", self.run} and 0 <= t < _END_OF_TIME_US
+            is_ours = rank == self.rank and run in {"", self.run} and 0 <= t < END_OF_TIME_US
             if is_ours and code in _COLUMNS and isinstance(arg, int):
                 times.append(t)
                 codes.append(code)

@@ -6,6 +6,7 @@ from array import array
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.goodput.events.conversion import PLAIN_KEYS, STEP_KEYS, micros
+from mldiagnostics.goodput.events.payloads import MAX_STEP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +20,6 @@ _SHAPES: dict[tuple[str, ...], tuple[str, int]] = {
 }
 """The key of the moment and the event code, by the keys in the order of recorders."""
 
-_MAX_STEP = 2**31 - 1
 
 _REMEMBERED = 2**16
 """Payloads of ten minutes at a hundred a second."""
@@ -35,7 +35,7 @@ def take_shaped(payloads: Sequence[Any], job_name: str | None, listener: EventLi
         key, code = _SHAPES.get(tuple(payload), ("", 0)) if type(payload) is dict else ("", 0)
         t = micros(payload[key]) if key else None
         step = payload.get("step_count", 0) if key else None
-        if t is None or type(step) is not int or not 0 <= step <= _MAX_STEP:
+        if t is None or type(step) is not int or not 0 <= step <= MAX_STEP:
             others.append(payload)
         elif job_name is None or payload["job_name"] == job_name:
             times.append(t)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import LogMissing, LogUnreadable, NotStored, StoreError
 from mldiagnostics.goodput.log.blocks import LISTINGS, whole_lines
+from mldiagnostics.goodput.log.folder import SUFFIX
 from mldiagnostics.goodput.log.lines import LineParser
 from mldiagnostics.layout import RECORDS_DIR, RUN_RECORD
 from mldiagnostics.store import open_store
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.events.listener import EventListener
     from mldiagnostics.goodput.log.lines import LoggedPayload
     from mldiagnostics.store import Entry, Store
-
-_SUFFIX = ".jsonl"
 
 
 class StoredLog:
@@ -112,16 +111,16 @@ class StoredLog:
         root, _, last = self._url.rpartition("/")
         store = open_store(self._url)
         keys = [entry.key for entry in _objects(store)]
-        if not keys and last.endswith(_SUFFIX):  # a recorder can have such a name too
+        if not keys and last.endswith(SUFFIX):  # a recorder can have such a name too
             return open_store(root), [last], True
         if not keys:
-            raise LogMissing(f"{self._url}: no goodput log; it has no {RECORDS_DIR}/*{_SUFFIX}")
+            raise LogMissing(f"{self._url}: no goodput log; it has no {RECORDS_DIR}/*{SUFFIX}")
         return store, keys, False
 
 
 def _objects(store: Store) -> list[Entry]:
-    entries = [entry for entry in store.list(RECORDS_DIR) if entry.key.endswith(_SUFFIX)]
-    entries = entries or [entry for entry in store.list() if entry.key.endswith(_SUFFIX) and "/" not in entry.key]
+    entries = [entry for entry in store.list(RECORDS_DIR) if entry.key.endswith(SUFFIX)]
+    entries = entries or [entry for entry in store.list() if entry.key.endswith(SUFFIX) and "/" not in entry.key]
     return sorted(entries, key=lambda entry: (entry.modified, entry.key))
 
 

@@ -6,13 +6,11 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.text.timestamps import END_OF_TIME_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
-_END_OF_TIME_S = 7_258_118_400.0
-"""The year 2200; a time in milliseconds lies far beyond."""
 
 _LONGEST_RETENTION_S = 50 * 365 * 86_400.0
 
@@ -20,7 +18,7 @@ _LONGEST_RETENTION_S = 50 * 365 * 86_400.0
 def posix_now(clock: Callable[[], object]) -> float:
     """Return the POSIX seconds of a clock. Raises TypeError for other values."""
     now = clock()
-    if isinstance(now, (float, int)) and 0 <= now < _END_OF_TIME_S:
+    if isinstance(now, (float, int)) and 0 <= now < END_OF_TIME_S:
         return now
     raise TypeError(f"clock() returned {now!r}: it must return POSIX seconds")
 

@@ -15,7 +15,7 @@ from mldiagnostics.goodput.queries.arguments import posix_now, retention, window
 from mldiagnostics.goodput.queries.details import empty_details, job_details
 from mldiagnostics.goodput.queries.exclusion import GoodputExclusion, normalize_intervals
 from mldiagnostics.goodput.queries.locking import serialized
-from mldiagnostics.goodput.queries.results import BASE, ELASTIC, GoodputResult, Unproductive
+from mldiagnostics.goodput.queries.results import BASE, ELASTIC, GoodputResult, UnproductiveTimeDict
 from mldiagnostics.goodput.queries.run_queries import RunQueries
 from mldiagnostics.goodput.queries.source import LogSource
 
@@ -118,7 +118,7 @@ class GoodputCalculator(GoodputExclusion):
     @serialized
     def get_job_goodput(
         self, include_badput_breakdown: bool = False, configured_ideal_step_time: float | None = None
-    ) -> tuple[float, Unproductive, int]:
+    ) -> tuple[float, UnproductiveTimeDict, int]:
         """Return goodput, badput breakdown and the highest completed step.
 
         Goodput and breakdown are in per cent of the elapsed time of the job.
@@ -139,7 +139,7 @@ class GoodputCalculator(GoodputExclusion):
     @serialized
     def get_job_goodput_interval(
         self, interval_start: datetime, interval_end: datetime
-    ) -> tuple[float, Unproductive, int, float, int]:
+    ) -> tuple[float, UnproductiveTimeDict, int, float, int]:
         """Return goodput, breakdown, highest step, seconds and disruptions of a window.
 
         Goodput and breakdown are in per cent; the seconds are the time of the job in the window.
@@ -162,7 +162,7 @@ class GoodputCalculator(GoodputExclusion):
         exclusion_intervals: Sequence[tuple[datetime, datetime]],
         include_badput_breakdown: bool = False,
         configured_ideal_step_time: float | None = None,
-    ) -> tuple[float, Unproductive, int, float]:
+    ) -> tuple[float, UnproductiveTimeDict, int, float]:
         """Return goodput, breakdown, highest step and excluded seconds.
 
         Goodput and breakdown are in per cent of the time outside the intervals, which need a time zone. If the

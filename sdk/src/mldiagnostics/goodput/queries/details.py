@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
-from mldiagnostics.goodput.buckets import BadputType, GoodputType
+from mldiagnostics.goodput.buckets import GoodputType
+from mldiagnostics.goodput.queries.results import UnproductiveTimeDict  # noqa: TC001 - a public type has it
 
 if TYPE_CHECKING:
     from mldiagnostics.goodput.queries.results import GoodputResult
     from mldiagnostics.goodput.queries.run_queries import StepSeries
-
-
-UnproductiveTimeDict: TypeAlias = "dict[BadputType, float | dict[str, float]]"
 
 
 class WorkloadMetricDetails(TypedDict):

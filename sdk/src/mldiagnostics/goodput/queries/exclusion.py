@@ -11,7 +11,7 @@ from mldiagnostics.diagnostics import LOGGER
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mldiagnostics.goodput.queries.results import Unproductive
+    from mldiagnostics.goodput.queries.results import UnproductiveTimeDict
 
 __all__ = ["GoodputExclusion", "get_exclusion_overlap", "merged", "normalize_intervals"]
 
@@ -25,7 +25,7 @@ class GoodputExclusion(ABC):
         exclusion_intervals: Sequence[tuple[datetime, datetime]],
         include_badput_breakdown: bool = False,
         configured_ideal_step_time: float | None = None,
-    ) -> tuple[float, Unproductive, int, float]:
+    ) -> tuple[float, UnproductiveTimeDict, int, float]:
         """Return goodput, breakdown, highest completed step and excluded seconds."""
 
 

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.account import Account
 
 
-Unproductive: TypeAlias = "dict[BadputType, float | dict[str, float]]"
+UnproductiveTimeDict: TypeAlias = "dict[BadputType, float | dict[str, float]]"
 """Seconds or per cent by bucket; for CUSTOM_BADPUT_EVENTS by the type of event."""
 
 ELASTIC = (BadputType.ELASTIC_SLICE_DOWN, BadputType.ELASTIC_SCALE_UP, BadputType.ELASTIC_REINITIALIZATION)
 BASE = tuple(bucket for bucket in BadputType if bucket not in ELASTIC)
-_EMPTY: Unproductive = dict.fromkeys(BASE, 0.0)
+_EMPTY: UnproductiveTimeDict = dict.fromkeys(BASE, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class GoodputResult:
 
     productive: float
     elapsed: float
-    unproductive: Unproductive
+    unproductive: UnproductiveTimeDict
     max_step: int
     disruptions: int
     excluded: float = 0.0
@@ -39,7 +39,7 @@ class GoodputResult:
         return self.productive / self.elapsed * 100 if self.elapsed else 0.0
 
 
-def empty_buckets(buckets: Iterable[BadputType]) -> Unproductive:
+def empty_buckets(buckets: Iterable[BadputType]) -> UnproductiveTimeDict:
     """Return each of these buckets, without time."""
     return {bucket: {} if bucket is BadputType.CUSTOM_BADPUT_EVENTS else 0.0 for bucket in buckets}
 
@@ -47,7 +47,7 @@ def empty_buckets(buckets: Iterable[BadputType]) -> Unproductive:
 def result_of(account: Account) -> GoodputResult:
     """Return an account in seconds, with all base buckets."""
     custom: dict[str, float] = {}
-    seconds: Unproductive = _EMPTY.copy()
+    seconds: UnproductiveTimeDict = _EMPTY.copy()
     seconds[BadputType.CUSTOM_BADPUT_EVENTS] = custom
     for (bucket, kind), spent in account.unproductive.items():
         if bucket is BadputType.CUSTOM_BADPUT_EVENTS:
@@ -65,7 +65,7 @@ def result_of(account: Account) -> GoodputResult:
     )
 
 
-def percentages(unproductive: Mapping[BadputType, float | dict[str, float]], elapsed: float) -> Unproductive:
+def percentages(unproductive: Mapping[BadputType, float | dict[str, float]], elapsed: float) -> UnproductiveTimeDict:
     """Return buckets in per cent of `elapsed`; 0 if `elapsed` is 0."""
     whole = elapsed or math.inf
     return {

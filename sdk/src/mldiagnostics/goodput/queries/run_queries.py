@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.buckets import BadputType
     from mldiagnostics.goodput.ledger.history import History, Run
-    from mldiagnostics.goodput.queries.results import GoodputResult, Unproductive
+    from mldiagnostics.goodput.queries.results import GoodputResult, UnproductiveTimeDict
     from mldiagnostics.goodput.queries.source import LogSource
     from mldiagnostics.goodput.report import GoodputReport
 
@@ -120,7 +120,7 @@ class RunQueries:
         history = self._source.read(now)
         return history, max(micros(now), history.last_end) if self._live else micros(now)
 
-    def breakdown(self, result: GoodputResult) -> Unproductive:
+    def breakdown(self, result: GoodputResult) -> UnproductiveTimeDict:
         """Return the buckets of a result in per cent."""
         return percentages({**self._empty, **result.unproductive}, result.elapsed)
 

@@ -12,9 +12,7 @@ from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.goodput.events.payloads import MAX_NAME
 from mldiagnostics.pipeline.drops import shown
 from mldiagnostics.pipeline.values import keep, settle
-
-_END_OF_TIME_S = 7_258_118_400.0
-"""The year 2200."""
+from mldiagnostics.text.timestamps import END_OF_TIME_S
 
 _FIRST_S = 946_684_800.0
 """The year 2000: smaller numbers are readings of another clock, not POSIX seconds of a job."""
@@ -41,7 +39,7 @@ def posix_seconds(moment: object) -> float | None:
                     "pass time.time(), not time.monotonic() or time.perf_counter(), or leave it out",
                 )
                 return time()
-    if 0.0 <= t < _END_OF_TIME_S:
+    if 0.0 <= t < END_OF_TIME_S:
         return t
     warn_once(
         "goodput-time",
