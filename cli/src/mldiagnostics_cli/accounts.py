@@ -15,6 +15,7 @@ from mldiagnostics.goodput.options import exclusions
 from mldiagnostics.goodput.report import as_json
 from mldiagnostics.runs.run_goodput import goodput_log
 from mldiagnostics.runs.waiting import waiting_files
+from mldiagnostics.text.file_errors import file_problem
 
 from mldiagnostics_cli.output import as_text, has_colour, note, show, terminal_width
 from mldiagnostics_cli.runs.opening import open_source
@@ -103,9 +104,8 @@ def show_accounts(
         Path(options.out).parent.mkdir(parents=True, exist_ok=True)
         Path(options.out).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise ConfigurationError(
-            f"--out {options.out}: cannot be written: {error.strerror}; choose another file"
-        ) from error
+        problem = file_problem(error, "choose another file")
+        raise ConfigurationError(f"--out {options.out}: cannot be written: {problem}") from error
 
 
 def _read_exclusions(file: str) -> list[tuple[int, int]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.goodput.render.words import encodable
+from mldiagnostics.text.file_errors import file_problem
 
 from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.exit_codes import CLOSED_PIPE
@@ -123,7 +124,7 @@ def unwritable(error: OSError) -> ConfigurationError:
     Else the interpreter's own flush would fail again.
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return ConfigurationError(f"standard output: cannot be written: {error.strerror}; free space there")
+    return ConfigurationError(f"standard output: cannot be written: {file_problem(error, 'write to another file')}")
 
 
 def _stop_writing(error: OSError) -> NoReturn:

@@ -115,7 +115,7 @@ for _ in range(3):
     try:
         segments.append(batch)
     except SinkUnavailable as error:
-        print("free some space" in str(error), segments.path.stat().st_size == size)
+        print("raise the limit on file sizes" in str(error), segments.path.stat().st_size == size)
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 segments.append(batch)
 """

@@ -22,5 +22,5 @@ def test_a_store_is_left_as_it_was(store_url: str) -> None:
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match="File exists; a file has the directory's name"):
+    with pytest.raises(StoreError, match="File exists; remove the file that has the directory's name"):
         try_store(open_store(str(tmp_path / "file")), "file")

@@ -12,6 +12,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.text.file_errors import file_problem
 from mldiagnostics_api.schedules.budget import DAY_S
 from mldiagnostics_api.schedules.record import entry_of, wanted_of
 from mldiagnostics_api.v1alpha1.schedule import MAX_CAPTURES, ScheduledCapture
@@ -70,9 +71,8 @@ class RecurrenceRecord:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         except OSError as error:
-            raise ConfigurationError(
-                f"{folder}: cannot keep the record of the captures: {error.strerror}; set XDG_STATE_HOME"
-            ) from error
+            problem = file_problem(error, "set XDG_STATE_HOME")
+            raise ConfigurationError(f"{folder}: cannot keep the record of the captures: {problem}") from error
         try:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -118,7 +118,6 @@ class RecurrenceRecord:
             unfinished.write_text(content)
             unfinished.replace(self.path)
         except OSError as error:
-            raise ConfigurationError(
-                f"{self.path}: cannot be written: {error.strerror}; free space, or set XDG_STATE_HOME"
-            ) from error
+            problem = file_problem(error, "set XDG_STATE_HOME")
+            raise ConfigurationError(f"{self.path}: cannot be written: {problem}") from error
         self.made.append(wanted)

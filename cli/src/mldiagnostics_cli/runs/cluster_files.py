@@ -16,6 +16,7 @@ from mldiagnostics.layout import PROFILE_DIR, TRACE_SUFFIX
 from mldiagnostics.locations import is_on_volume
 from mldiagnostics.runs import sessions
 from mldiagnostics.runs.session_rows import with_stored
+from mldiagnostics.text.file_errors import file_problem
 from mldiagnostics_kube.installation.operator_policy import records_location
 from mldiagnostics_kube.installation.result_files import VolumeDirectory, copy_directory
 
@@ -99,6 +100,6 @@ def _copied(cluster: Cluster, wait: Wait, wanted: VolumeDirectory) -> Iterator[P
         try:
             wait(copy_directory(cluster.client, wanted, folder, cluster=cluster.description))
         except OSError as error:
-            problem = f"its copy cannot be written to {temporary}: {error.strerror or error}"
-            raise ConfigurationError(f"{wanted.location}: {problem}; free space there, or set TMPDIR") from error
+            problem = f"its copy cannot be written to {temporary}: {file_problem(error, 'set TMPDIR')}"
+            raise ConfigurationError(f"{wanted.location}: {problem}") from error
         yield folder

@@ -15,6 +15,7 @@ from mldiagnostics.layout import RUN_RECORD
 from mldiagnostics.runs.run_goodput import goodput_log
 from mldiagnostics.store import open_store
 from mldiagnostics.text.counts import counted
+from mldiagnostics.text.file_errors import file_problem
 from mldiagnostics.text.timestamps import timestamp
 
 from mldiagnostics_cli.commands.options import OutputFormat
@@ -188,8 +189,8 @@ def _write_into(path: Path, content: Iterator[bytes]) -> None:
             for piece in content:
                 file.write(piece)
     except OSError as error:
-        problem = error.strerror or error
-        raise ConfigurationError(f"{path}: cannot be written: {problem}; pass another file with --out") from error
+        problem = file_problem(error, "pass another file with --out")
+        raise ConfigurationError(f"{path}: cannot be written: {problem}") from error
 
 
 def _resolved(stack: ExitStack, choice: SourceChoice, references: Sequence[str | JobLogs]) -> list[_Source]:

@@ -5,7 +5,6 @@ A file is closed at a size and not written again.
 
 from __future__ import annotations
 
-import errno
 import os
 import time
 from contextlib import suppress
@@ -15,15 +14,13 @@ from mldiagnostics import layout
 from mldiagnostics.pipeline.gil import GilYielder
 from mldiagnostics.pipeline.records import SEGMENT_HEAD, Record, encode, encode_head
 from mldiagnostics.pipeline.sink import SinkUnavailable
+from mldiagnostics.text.file_errors import file_problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from mldiagnostics.identity.origin import Origin
-
-
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class Segments:
@@ -111,9 +108,8 @@ class Segments:
 
 
 def _unavailable(path: Path, error: OSError) -> SinkUnavailable:
-    cure = "free some space or choose" if error.errno in _FULL else "choose"
-    location = "another location with storage= (log= for a goodput log) or MLDIAG_STORAGE"
-    return SinkUnavailable(f"{path}: {error.strerror}; {cure} {location}")
+    instead = "choose another location with storage= (log= for a goodput log) or MLDIAG_STORAGE"
+    return SinkUnavailable(f"{path}: {file_problem(error, instead)}")
 
 
 def _head(origin: Origin, number: int) -> Record:

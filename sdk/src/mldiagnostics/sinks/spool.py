@@ -17,6 +17,7 @@ from mldiagnostics.pipeline.sink import BatchPolicy, Sink, SinkMaker, SinkRefuse
 from mldiagnostics.spool.decisions import MAX_WAITING_BYTES
 from mldiagnostics.spool.directory import abandoned_directories
 from mldiagnostics.spool.queue import SpoolQueue
+from mldiagnostics.text.file_errors import file_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -140,7 +141,9 @@ class WaitingRecords:
                     os.ftruncate(file.fileno(), start)
                     raise
         except OSError as error:
-            raise SinkUnavailable(f"{self._path}: {error.strerror}") from error
+            raise SinkUnavailable(
+                f"{self._path}: {file_problem(error, 'set MLDIAG_SPOOL to another directory')}"
+            ) from error
 
     def drain_into(self, sink: Sink) -> None:
         """Write all waiting records in order; drop batches that the sink rejects.

@@ -20,6 +20,7 @@ from mldiagnostics.pipeline.gil import GilYielder
 from mldiagnostics.pipeline.sink import BatchPolicy, Sink, SinkMaker, SinkUnavailable
 from mldiagnostics.sinks.event_frames import frames, number_event, scalar_event, version_event
 from mldiagnostics.sinks.local_first import LocalFirst
+from mldiagnostics.text.file_errors import file_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -149,9 +150,7 @@ class EventFile:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._file = self._path().open("xb", buffering=0)
         except OSError as error:
-            raise SinkUnavailable(
-                f"{self._folder}: {error.strerror}; choose another directory for event files"
-            ) from error
+            raise self._unavailable(error) from error
         self._write(frames([version_event(time.time())]))
 
     def append(self, batch: Sequence[Record]) -> None:
@@ -196,7 +195,10 @@ class EventFile:
         except OSError as error:
             self._file.truncate(before)  # a full disk writes a part
             self._file.seek(before)
-            raise SinkUnavailable(f"{self._folder}: {error.strerror}; free some space") from error
+            raise self._unavailable(error) from error
+
+    def _unavailable(self, error: OSError) -> SinkUnavailable:
+        return SinkUnavailable(f"{self._folder}: {file_problem(error, 'choose another directory for event files')}")
 
 
 def tag_of(record: Record) -> str:

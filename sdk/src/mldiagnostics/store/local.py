@@ -30,6 +30,7 @@ from mldiagnostics.store.placing import put_in_place
 from mldiagnostics.store.shared import split_shared
 from mldiagnostics.store.source import UploadSource
 from mldiagnostics.store.tree import ABSENT, files_below, folders_in, open_file, opened, remove_empty, remove_files
+from mldiagnostics.text.file_errors import file_problem
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -38,21 +39,11 @@ if TYPE_CHECKING:
 
     from mldiagnostics.store.model import Condition, Data, Entry
 
-_ERRORS: dict[int | None, tuple[type[StoreError], str]] = {
-    errno.ENOENT: (StoreNotFound, "create the directory or mount its volume"),
-    errno.EEXIST: (StoreNotFound, "a file has the directory's name; remove it or mount the volume"),
-    errno.ENOTDIR: (StoreNotFound, "a part of the path is a file; choose another path"),
-    errno.ELOOP: (StoreForbidden, "replace the symbolic link by a file or directory"),
-    errno.EACCES: (StoreForbidden, "grant this user access"),
-    errno.EPERM: (StoreForbidden, "grant this user access"),
-    errno.EROFS: (StoreForbidden, "mount the volume writable or choose another path"),
-    errno.ENOSPC: (StoreFull, "free some space or choose another path"),
-    errno.EDQUOT: (StoreFull, "raise the quota or choose another path"),
-    errno.EFBIG: (StoreFull, "raise the limit on file sizes or choose another path"),
-    errno.EIO: (StoreUnreachable, "check the disk or the network file system"),
-    errno.ESTALE: (StoreUnreachable, "check the network file system"),
-    errno.ETIMEDOUT: (StoreUnreachable, "check the network file system"),
-    errno.ENOTCONN: (StoreUnreachable, "check the mount of the file system"),
+_KINDS: dict[type[StoreError], tuple[int, ...]] = {
+    StoreNotFound: (errno.ENOENT, errno.EEXIST, errno.ENOTDIR),
+    StoreForbidden: (errno.ELOOP, errno.EACCES, errno.EPERM, errno.EROFS),
+    StoreFull: (errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
+    StoreUnreachable: (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN),
 }
 
 
@@ -243,5 +234,5 @@ def _errors_of(shown: str) -> Iterator[None]:
 
 
 def _store_error(error: OSError, shown: str) -> StoreError:
-    kind, cure = _ERRORS.get(error.errno, (StoreError, "check the file system"))
-    return kind(f"{shown}: {error.strerror or error}; {cure}")
+    kind = next((kind for kind, numbers in _KINDS.items() if error.errno in numbers), StoreError)
+    return kind(f"{shown}: {file_problem(error)}")
