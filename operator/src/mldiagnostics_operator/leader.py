@@ -7,6 +7,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from mldiagnostics.capture.tasks import cancel_all
 from mldiagnostics_kube.client.apiserver import ClusterError
 
 from mldiagnostics_operator.controller import WatchedResource, WatchingController
@@ -100,9 +101,7 @@ class Leader:
             if watching.done() and not await self._definitions.are_replaced(uids):
                 watching.result()
         finally:
-            for task in (watching, replacing):
-                task.cancel()
-            await asyncio.gather(watching, replacing, return_exceptions=True)
+            await cancel_all((watching, replacing))
 
     def _report_installed(self, installed: bool) -> None:
         self._telemetry.resource_missing(missing=not installed)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, Final
 
+from mldiagnostics.capture.tasks import cancel_all
 from mldiagnostics_kube.client.api_client import ApiClient
 from mldiagnostics_kube.client.apiserver import ClusterError
 from mldiagnostics_kube.installation.cluster_name import cluster_name
@@ -123,10 +124,10 @@ class Replica:
         working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(self._stop_requested.wait())
         await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
         if working.done():
-            await _cancel([stopping])
+            await cancel_all([stopping])
             working.result()
             return True
-        await _cancel([working])
+        await cancel_all([working])
         return False
 
     async def _prepare(self) -> None:
@@ -191,7 +192,7 @@ class Replica:
             # With work left over, the process ends: that of a live process is not taken over.
             return None if lost and is_drained and not self._stop_requested.is_set() else status
         finally:
-            await _cancel([*stops.values(), *work.values()])
+            await cancel_all([*stops.values(), *work.values()])
             storage.close()
 
     async def _wait_for_addon(self) -> None:
@@ -211,7 +212,7 @@ class Replica:
         self._health.stage = ReplicaStage.DRAINING
         self._telemetry.leading(leader=False)
         leader.stop_accepting()
-        await _cancel(stops)
+        await cancel_all(stops)
         draining = asyncio.ensure_future(leader.drain())
         await asyncio.wait((draining,), timeout=_HANDOVER_S)
         await self._release()
@@ -222,7 +223,7 @@ class Replica:
                 "Work is still in progress after %(seconds)g s; another replica finishes it",
                 {"seconds": self._config.shutdown_grace_s},
             )
-        await _cancel([draining])
+        await cancel_all([draining])
         return is_drained
 
     async def _release(self) -> None:
@@ -239,9 +240,3 @@ def _exit_status(tasks: Mapping[str, asyncio.Future[Any]], *, failures: Collecti
         error = tasks[name].exception()
         _log.log(logging.ERROR if error else logging.INFO, "Leaving: %(task)s", {"task": name}, exc_info=error)
     return int(any(name in failures or tasks[name].exception() for name in ended))
-
-
-async def _cancel(tasks: Collection[asyncio.Future[Any]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

@@ -2,14 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 from mldiagnostics_api.publication import PUBLICATION_NAME, PUBLICATION_NAMESPACE, Publication
 from mldiagnostics_kube.certificates import pem
 from mldiagnostics_kube.client.api_client import ApiClient
 from mldiagnostics_kube.client.apiserver import ClusterError, NotFound, RequestRejected, path_to
+from mldiagnostics_kube.process.background import running
 
 _log: Final = logging.getLogger(__name__)
 
@@ -41,15 +42,9 @@ class PublicationReader:
         self._current: Publication | None = None
         self._last_problem = ""
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    def running(self) -> AbstractAsyncContextManager[None]:
         """Read while the block runs."""
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(self._run())
-            try:
-                yield
-            finally:
-                task.cancel()
+        return running(self._run())
 
     async def _run(self) -> None:
         while True:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import aiohttp
+from mldiagnostics.capture.tasks import cancel_all
 from mldiagnostics_kube.client.apiserver import ClusterError, NotFound, Unavailable, path_to
 from mldiagnostics_kube.client.pod_exec import PROTOCOL
 
@@ -89,9 +90,7 @@ async def forwarded(
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
-        for task in connections:
-            task.cancel()
-        await asyncio.gather(*connections, return_exceptions=True)
+        await cancel_all(connections)
 
 
 async def _open(client: ApiClient, find: Callable[[], Awaitable[PodPort]]) -> aiohttp.ClientWebSocketResponse:
@@ -116,9 +115,7 @@ async def _relay(
     try:
         done, _ = await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for direction in directions:
-            direction.cancel()
-        await asyncio.gather(*directions, return_exceptions=True)
+        await cancel_all(directions)
     for direction in done:
         with suppress(OSError, aiohttp.ClientError):  # the connection ends with either of its ends
             direction.result()

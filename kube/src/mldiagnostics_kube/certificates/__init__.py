@@ -1,6 +1,5 @@
 """Certificates of an HTTPS server: self-managed, or read from a mounted folder."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from mldiagnostics_kube.certificates.selfmanaged import CertificateObjects, Rota
 from mldiagnostics_kube.certificates.serving import ServingCertificate
 from mldiagnostics_kube.certificates.trust import TrustStore
 from mldiagnostics_kube.client.api_client import ApiClient
+from mldiagnostics_kube.process.background import running
 from mldiagnostics_kube.process.clock import Clock, utc_now
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
 async def mounted(folder: Path, clock: Clock = utc_now) -> AsyncIterator[ServingCertificate]:
     """Serve `tls.crt` and `tls.key` of a folder while the block runs."""
     serving = ServingCertificate(clock)
-    async with _run(Mounted(folder, serving)):
+    async with running(Mounted(folder, serving).run()):
         yield serving
 
 
@@ -51,15 +51,6 @@ async def self_managed(
         The certificate; `ready` is False until there is one.
     """
     serving = ServingCertificate(clock)
-    async with _run(SelfManaged(cluster, objects, rules, serving, clock=clock, timing=RotationTiming())):
+    source = SelfManaged(cluster, objects, rules, serving, clock=clock, timing=RotationTiming())
+    async with running(source.run()):
         yield serving
-
-
-@asynccontextmanager
-async def _run(source: Mounted | SelfManaged) -> AsyncIterator[None]:
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(source.run())
-        try:
-            yield
-        finally:
-            task.cancel()

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from aiohttp import web
+from mldiagnostics.capture.tasks import cancel_all
 
 from mldiagnostics_kube.serving.connection import Connection, ConnectionTimes, Stage
 from mldiagnostics_kube.serving.connections import HEAD_LINE_BYTES, HEAD_LINES, ConnectionServer, listen
@@ -130,9 +131,7 @@ class BoundedServer:
             try:
                 yield listener.getsockname()[1]
             finally:
-                for task in work:
-                    task.cancel()
-                await asyncio.gather(*work, return_exceptions=True)
+                await cancel_all(work)
                 listener.close()
                 server.close_handshakes()
                 server.pre_shutdown()

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.capture.failures import StoreFailure
+from mldiagnostics.capture.tasks import cancel_all
 from mldiagnostics.errors import StoreError, StoreUnreachable
 from mldiagnostics_api.captures.refusal import CaptureRefusal
 from mldiagnostics_api.names import CompleteReason, Phase, RefusalReason
@@ -218,9 +219,7 @@ class CaptureAttempt:
                 updates.result()  # raises ObjectGone: the capture ends
             work.result()
         finally:
-            for task in (work, started, updates):
-                task.cancel()
-            await asyncio.gather(work, started, updates, return_exceptions=True)
+            await cancel_all((work, started, updates))
 
     def _open_session(self, plan: CapturePlan) -> Session:
         return Session(self._services.storage, self._connection, plan, self._services.versions)

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from mldiagnostics.capture.budget import ByteBudget
+from mldiagnostics.capture.tasks import cancel_all
 from mldiagnostics_api.names import FINISHED_PHASES, RefusalReason
 from mldiagnostics_api.resources import CONNECTIONS, Resource
 from mldiagnostics_api.v1alpha1 import ObjectMeta, read_connection
@@ -121,9 +122,7 @@ class CaptureController:
             await self._expiry.run()
         finally:
             self._accepting = False
-            for task in self._tasks.values():
-                task.cancel()
-            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            await cancel_all(self._tasks.values())
 
     def stop_accepting(self) -> None:
         """Leave waiting captures to the next leader; running captures go on."""

@@ -9,6 +9,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from mldiagnostics.capture.tasks import cancel_all
 from mldiagnostics.text.counts import counted_of
 from mldiagnostics_api.captures.planner import PodInventory, make_plan
 from mldiagnostics_api.captures.refusal import CaptureRefusal
@@ -172,8 +173,7 @@ class Planner:
         try:
             return await self.plan(connection, attempt)
         finally:
-            slow.cancel()
-            await asyncio.gather(slow, return_exceptions=True)
+            await cancel_all([slow])
 
     async def _run(self, connection: MLDiagnosticsConnection) -> RunTarget | CaptureRefusal | None:
         """Read the MLRun that the capture names, and the pods that report it."""

@@ -25,6 +25,7 @@ from mldiagnostics.capture.model import (
 from mldiagnostics.capture.profiler_client import ProfilerClient
 from mldiagnostics.capture.storage import RetryingStore
 from mldiagnostics.capture.target_capture import CaptureContext, TargetCapture
+from mldiagnostics.capture.tasks import cancel_all
 from mldiagnostics.errors import ConfigurationError
 
 _SPARE_DESCRIPTORS = 256
@@ -77,9 +78,7 @@ async def run(
         for done in asyncio.as_completed(tasks):
             yield await done
     finally:
-        for task in (*tasks, terminator):
-            task.cancel()
-        await asyncio.gather(*tasks, terminator, return_exceptions=True)
+        await cancel_all([*tasks, terminator])
 
 
 async def _one(capture: TargetCapture) -> Outcome:

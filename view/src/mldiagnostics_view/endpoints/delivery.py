@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
+from mldiagnostics.capture.tasks import cancel_all
 from mldiagnostics_kube.serving.connection import Connection, ConnectionTimes, Stage
 from mldiagnostics_kube.serving.connections import ConnectionServer
 
@@ -72,9 +73,7 @@ async def accepting(app: web.Application, listener: socket.socket) -> AsyncItera
     try:
         yield listener.getsockname()[1]
     finally:
-        for loop in loops:
-            loop.cancel()
-        await asyncio.gather(*loops, return_exceptions=True)
+        await cancel_all(loops)
         listener.close()
         server.pre_shutdown()
         await runner.shutdown()

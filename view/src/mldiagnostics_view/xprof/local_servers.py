@@ -10,6 +10,7 @@ import signal
 from asyncio.subprocess import DEVNULL, PIPE
 from typing import TYPE_CHECKING, Any, Final
 
+from mldiagnostics.capture.tasks import cancel_all
 from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics.layout import xprof_page
 
@@ -80,10 +81,7 @@ class XprofServers:
 
     async def aclose(self) -> None:
         """End the servers that were started here."""
-        opening = list(self._opening.values())
-        for task in opening:
-            task.cancel()
-        await asyncio.gather(*opening, return_exceptions=True)
+        await cancel_all(self._opening.values())
         if not self._started:
             return
         running = {server["name"] for server in await self._run(*_LIST)}

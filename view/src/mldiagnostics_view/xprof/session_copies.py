@@ -13,6 +13,7 @@ import shutil
 import time
 from typing import TYPE_CHECKING, Final
 
+from mldiagnostics.capture.tasks import cancel_all
 from mldiagnostics.layout import sanitize
 from mldiagnostics.runs.session_cache import SessionCache
 
@@ -79,10 +80,7 @@ class SessionCopies:
 
     async def aclose(self) -> None:
         """Forget copies that are being made; their threads end with the process."""
-        tasks = list(self._copying.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_all(self._copying.values())
 
     def _forget(self, place: Path, ended: asyncio.Task[None]) -> None:
         del self._copying[place]

@@ -12,6 +12,7 @@ from itertools import count, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics import layout
+from mldiagnostics.capture.tasks import cancel_all
 from mldiagnostics.errors import AlreadyStored, NotStored, StoreError
 from mldiagnostics_api.captures.location import Location, Medium
 
@@ -298,9 +299,7 @@ async def _finish(writes: Collection[asyncio.Task[bool]], end_s: float) -> None:
     """Wait for writes until a moment of the loop's clock; give up those left."""
     if writes:
         _, left = await asyncio.wait(writes, timeout=end_s - asyncio.get_running_loop().time())
-        for write in left:
-            write.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await cancel_all(left)
 
 
 async def _put(directory: LogDirectory, page: JournalPage, mark: str) -> Mapping[str, WrittenFile]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +19,7 @@ from mldiagnostics_kube import certificates
 from mldiagnostics_kube.certificates import CertificateObjects, Lifetimes, RotationRules, ServingCertificate, pem
 from mldiagnostics_kube.certificates.trust import FIELD_MANAGER, apply
 from mldiagnostics_kube.client.apiserver import ClusterError, NotFound, path_to
+from mldiagnostics_kube.process.background import running
 from mldiagnostics_kube.process.clock import Clock, utc_now
 
 if TYPE_CHECKING:
@@ -67,14 +68,10 @@ async def certificate(
         async with certificates.self_managed(cluster, objects, rules, clock) as serving:
             yield serving
         return
-    async with certificates.mounted(config.control_plane_folder, clock) as serving, asyncio.TaskGroup() as group:
+    async with certificates.mounted(config.control_plane_folder, clock) as serving:
         publishing = trust and _MountedPublication(cluster, trust, config.control_plane_folder, serving)
-        tasks = [group.create_task(publishing.run())] if publishing else []
-        try:
+        async with running(publishing.run()) if publishing else nullcontext():
             yield serving
-        finally:
-            for task in tasks:
-                task.cancel()
 
 
 def _host(config: OperatorConfig) -> str:
