@@ -27,4 +27,4 @@ def waiting_files(run: RunRow) -> str:
     if not count:
         return ""
     upload = f"python -m mldiagnostics.upload {places[0]}" if len(places) == 1 else "python -m mldiagnostics.upload"
-    return f"{counted(count, 'file of this run', 'wait')} for {run.storage} in the spool; run `{upload}`"
+    return f"{counted(count, 'file')} of this run {'waits' if count == 1 else 'wait'} for {run.storage} in the spool; run `{upload}`"
