@@ -6,6 +6,7 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from mldiagnostics_api.manifests.field_docs import field_docstrings
 from mldiagnostics_api.manifests.structural import Schema, structural_schema
 from mldiagnostics_api.resources import CONNECTIONS, RUNS, SCHEDULES, Resource
 from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection, MLDiagnosticsSchedule, MLRunObject
@@ -59,7 +60,7 @@ class Definition:
 
     def _schema(self) -> Schema:
         """Return the schema of the object; the API server adds that of the metadata."""
-        fields, resource = self.model.model_fields, self.resource
+        fields, docstrings, resource = self.model.model_fields, field_docstrings(self.model), self.resource
         return {
             "type": "object",
             "description": self.model.__doc__,
@@ -67,15 +68,15 @@ class Definition:
                 "apiVersion": {"type": "string", "description": f"{resource.api_version}."},
                 "kind": {"type": "string", "description": f"{resource.kind}."},
                 "metadata": {"type": "object"},
-                **{part: _part(fields[part]) for part in ("spec", "status")},
+                **{part: _part(fields[part], docstrings[part]) for part in ("spec", "status")},
             },
             "required": ["spec"],
         }
 
 
-def _part(field: FieldInfo) -> Schema:
+def _part(field: FieldInfo, description: str) -> Schema:
     (model,) = (each for each in get_args(field.annotation) or (field.annotation,) if each is not type(None))
-    return structural_schema(model) | {"description": field.description}
+    return structural_schema(model) | {"description": description}
 
 
 def _column(name: str, type_: str, path: str, description: str, priority: int) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from mldiagnostics_api.manifests.field_docs import DocumentedSchema
+
 Schema = dict[str, Any]
 
 _KEPT: Final = (
@@ -36,7 +38,7 @@ def structural_schema(model: type[BaseModel]) -> Schema:
     Raises:
         ValueError: The model has a keyword that is not supported.
     """
-    schema = model.model_json_schema(by_alias=True)
+    schema = model.model_json_schema(by_alias=True, schema_generator=DocumentedSchema)
     return _transform(schema, schema.get("$defs", {}), model.__name__)
 
 

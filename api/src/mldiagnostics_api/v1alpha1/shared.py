@@ -109,7 +109,6 @@ class Model(BaseModel):
         populate_by_name=True,
         extra="ignore",
         frozen=True,
-        use_attribute_docstrings=True,
     )
 
 

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from mldiagnostics_api.injection.control_plane import AUDIENCE
+from mldiagnostics_api.manifests.field_docs import DocumentedSchema
 from mldiagnostics_api.reports.models import RUN_ID_PATTERN, Answer, Problem, Report
 from pydantic.json_schema import models_json_schema
 
@@ -32,7 +33,9 @@ _RETRIED: Final = frozenset({429, 503})
 def document() -> dict[str, Any]:
     """Return the document."""
     _, schemas = models_json_schema(
-        [(Report, "validation"), (Answer, "serialization"), (Problem, "serialization")], ref_template=_REF
+        [(Report, "validation"), (Answer, "serialization"), (Problem, "serialization")],
+        ref_template=_REF,
+        schema_generator=DocumentedSchema,
     )
     return {
         "openapi": "3.1.0",
