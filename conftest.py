@@ -3,6 +3,7 @@
 Tests that need root are the exception: `sudo make root` runs these.
 """
 
+import gc
 import os
 import signal
 import tempfile
@@ -50,6 +51,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # The garbage collector would take half of the time in which test files are imported.
+    gc.disable()
     # Let tests interrupt their programs: those started in the background or by nohup inherit that signals are ignored.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -80,8 +83,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 raise pytest.UsageError(f"{item.nodeid}: `mark.{mark}` does not stand in its file; write it there")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Collect garbage while tests run, without looking at all that was imported for them each time."""
+    gc.freeze()
+    gc.enable()
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     config.stash[WORLD].remove()
+    gc.unfreeze()  # else extension modules report leaks at the end of the interpreter
 
 
 @pytest.fixture(autouse=True)
