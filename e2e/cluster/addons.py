@@ -133,7 +133,10 @@ def installed(name: str, provider: Provider) -> Iterator[None]:
     with step(applying.title, about_s=applying.usual_s):
         rendered = _from_chart(addon) if addon.chart else _from_kustomize(addon)
         objects = for_small_cluster(_in_namespace(rendered, addon), addon, loaded)
-        run([*kubectl, "apply", "--server-side", "--force-conflicts", "-f", "-"], given=yaml.safe_dump_all(objects))
+        run(
+            [*kubectl, "apply", "--server-side", "--force-conflicts", "-f", "-"],
+            given=yaml.dump_all(objects, Dumper=yaml.CSafeDumper),
+        )
     yield
     with step(waiting.title, about_s=waiting.usual_s):
         run([*kubectl, *wait, f"--timeout={AVAILABLE_DEADLINE_S}s"])
@@ -201,13 +204,15 @@ def _from_chart(addon: Addon) -> list[dict[str, Any]]:
         (folder / "Chart.yaml").write_text(yaml.safe_dump(about))
         options = [f"--namespace={addon.namespace}", "--set=startupapicheck.enabled=false"]
         rendered = run([str(tool("helm")), "template", addon.name, str(folder), *options])
-    return [*(_crd(path) for path in crd_paths(addon.name)), *(each for each in yaml.safe_load_all(rendered) if each)]
+    return [
+        *(_crd(path) for path in crd_paths(addon.name)),
+        *(each for each in yaml.load_all(rendered, yaml.CSafeLoader) if each),
+    ]
 
 
 def _crd(path: Path) -> dict[str, Any]:
-    definition: dict[str, Any] = yaml.safe_load(
-        "\n".join(line for line in path.read_text().splitlines() if "{{" not in line)
-    )
+    lines = (line for line in path.read_text().splitlines() if "{{" not in line)
+    definition: dict[str, Any] = yaml.load("\n".join(lines), yaml.CSafeLoader)  # KubeRay's: 1.6 s instead of 6.3 s
     return definition
 
 
@@ -222,7 +227,7 @@ def _from_kustomize(addon: Addon) -> list[dict[str, Any]]:
         overlay = {"resources": ["config/default"], "namespace": addon.namespace}
         (folder / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
         rendered = run([str(tool("kubectl")), "kustomize", str(folder)])
-    return [each for each in yaml.safe_load_all(rendered) if each]
+    return [each for each in yaml.load_all(rendered, yaml.CSafeLoader) if each]
 
 
 def _in_namespace(objects: list[dict[str, Any]], addon: Addon) -> list[dict[str, Any]]:
