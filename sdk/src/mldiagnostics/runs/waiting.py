@@ -27,4 +27,5 @@ def waiting_files(run: RunRow) -> str:
     if not count:
         return ""
     upload = f"python -m mldiagnostics.upload {places[0]}" if len(places) == 1 else "python -m mldiagnostics.upload"
-    return f"{counted(count, 'file')} of this run {'waits' if count == 1 else 'wait'} for {run.storage} in the spool; run `{upload}`"
+    waits = f"{counted(count, 'file')} of this run {'waits' if count == 1 else 'wait'}"
+    return f"{waits} for {run.storage} in the spool; run `{upload}`"
