@@ -137,7 +137,7 @@ def test_the_account_of_a_failed_run_has_its_failure(tmp_path: Path) -> None:
     assert "no failure" not in text
     assert "UncaughtException: " in text
     below = mldiag.run("goodput", "storage").err
-    assert "one log is below it" in below
+    assert "1 log is below it" in below
 
 
 def test_records_in_the_spool_and_drops_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,7 +120,7 @@ def test_a_pipe_and_the_target_of_a_link_are_written_not_replaced(mldiag: Comman
     assert (folder / "link").is_symlink()
     assert opened(folder / "target.json") == piped
     (folder / "full").symlink_to("/dev/full")
-    assert "special/full: cannot be written: No space left on device; pass another file" in mldiag.failure(
+    assert "special/full: cannot be written: No space left on device; free some space or pass" in mldiag.failure(
         "trace", "special/b.log", "--out", "special/full"
     )
 
