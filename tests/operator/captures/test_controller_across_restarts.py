@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +14,6 @@ from support.servers.profiler_servers import FakeProfiler, answer, replying, tra
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
 
     from cluster.envtest import ApiServer
     from support.cluster.operating import Operating, Process
@@ -38,12 +39,8 @@ class Site:
         return operator_process(self._kubeconfig, self.ml.name, folder, log=self._log, **identity)
 
     def sessions(self) -> dict[str, set[str]]:
-        """Files by session."""
-        sessions: dict[str, set[str]] = {}
-        for path in self.volume.rglob("*"):
-            if path.is_file():
-                sessions.setdefault(path.parent.name, set()).add(path.name)
-        return sessions
+        """Files by session; unlike `rglob`, `walk` passes over a directory that is deleted meanwhile."""
+        return {Path(folder).name: set(files) for folder, _, files in os.walk(self.volume) if files}
 
     async def stored(self, name: str) -> None:
         """Wait for a file."""

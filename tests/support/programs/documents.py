@@ -39,6 +39,7 @@ _VARIABLE: Final = (
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ][\d:.]+Z?|\b\d\d:\d\d(:\d\d)?\b"), "<time>"),
     (re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{8,64}\b"), "<id>"),
     (re.compile(r"\b(\d[\d.,]* (h|min|s|ms|us|µs|d) ?)+(?=\s|$|[,;:)])"), "<length> "),
+    (re.compile(r"\d[\d.,]* ([KMG]i)?B\b"), "<size>"),
     (re.compile(r"[▀-▟⠀-⣿]+"), ""),
     (re.compile(r"-?\d[\d.,]*"), "<number>"),
     (re.compile(r"\s+"), " "),
