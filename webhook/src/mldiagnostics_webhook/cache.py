@@ -15,6 +15,7 @@ from mldiagnostics_kube.cache.informer import Backoff, Informer, SyncState
 from mldiagnostics_kube.cache.object_store import MemoryBudget, Object, ObjectStore, cut
 from mldiagnostics_kube.client.api_client import ApiClient
 from mldiagnostics_kube.client.apiserver import ClusterError, NotFound, RequestRejected, path_to
+from mldiagnostics_kube.process.background import running
 
 from mldiagnostics_webhook.limits import CACHE_BYTES, CONTEXTS, MAX_LOOKUPS
 from mldiagnostics_webhook.telemetry import WebhookMetrics
@@ -89,14 +90,11 @@ class MetadataCache:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Run all informers while the block runs."""
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(kind.run()) for kind in (self._namespaces, *self._kinds.values())]
-            try:
+        try:
+            async with running(*(kind.run() for kind in (self._namespaces, *self._kinds.values()))):
                 yield
-            finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*self._requests.values(), return_exceptions=True)  # each has a deadline
+        finally:
+            await asyncio.gather(*self._requests.values(), return_exceptions=True)  # each has a deadline
 
     def known_context(self, controller: ObjectReference | None) -> OwnerContext | None:
         """Return the namespace and the owners of a pod if no lookup is necessary."""
