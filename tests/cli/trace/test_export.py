@@ -19,7 +19,10 @@ from support.programs.processes import Programs
 if TYPE_CHECKING:
     from pathlib import Path
 
+# A step that ends in the microsecond of its start has no length, and no event.
 PROGRAM = """
+    import time
+
     import mldiagnostics
     from mldiagnostics import machinelearning_run, metrics
 
@@ -27,6 +30,7 @@ PROGRAM = """
         for step in range(20):
             run.step(step)
             metrics.record("loss", 1 / (step + 1), step=step)
+            time.sleep(0.001)
 """
 LINES = """2026-11-21T10:00:00Z INFO started
 2026-11-21T10:00:01Z ERROR failed
