@@ -22,11 +22,12 @@ ROOT = Path(__file__).parent.parent
 SEED = int(os.environ.get("SEED") or random.randrange(1_000_000))
 # Unbuffered, so that its log shows how far it is.
 PYTEST = [sys.executable, "-u", "-m", "pytest", "-q", "--durations=15", *seeded(SEED)]
-# The tests of the cluster take longest: the others get the processor's time that these leave.
-ASIDE = ["nice", "-n", "10"]
+# The niceness of stages beside the tests of a cluster. These take longest, and a cluster computes also while its tests
+# wait: the sooner they end, the less the whole run computes. With more, tests in these stages would miss deadlines.
+ASIDE = 5
 # A test waits about as long as it computes, so there is one more process than cores. Each imports all tests, and starts
 # an API server of its own if one of its tests needs one.
-SHARED = [*ASIDE, *PYTEST, "-n", str(min(cores() + 1, 8)), "--dist=worksteal"]
+SHARED = [*PYTEST, "-n", str(min(cores() + 1, 8)), "--dist=worksteal"]
 # A test that holds the interpreter's lock does not see pytest's limit of 300 s, a signal: its threads are shown, and
 # its process, one of several, ends.
 SHARED += ["-o", "faulthandler_timeout=360", "-o", "faulthandler_exit_on_timeout=true"]
@@ -88,13 +89,15 @@ STAGES = (
         "parts",
         "tools and images of the cluster tests",
         # Images first: most of the tools that it then gets were made by the first stage meanwhile.
-        ["nice", "-n", "10", sys.executable, "-m", "demo.preparation", "images", "tools"],
+        [sys.executable, "-m", "demo.preparation", "images", "tools"],
         ROOT / "e2e",
         "1 min when cached, up to 15 min when not",
         prepares=True,
     ),
     Stage("browser", "browser of the unit tests", [*MODULE, "support.programs.browser"], ROOT, "1 s", prepares=True),
-    Stage("gate", "style, types, prose, layers, generated files", ["make", "-s", "static"], ROOT, "1 min"),
+    Stage(
+        "gate", "style, types, prose, layers, generated files", ["make", "-s", "static"], ROOT, "1 min", niceness=ASIDE
+    ),
     Stage(
         "unit",
         "unit tests",
@@ -102,6 +105,7 @@ STAGES = (
         ROOT,
         "10 min",
         needs=("unit-tools", "browser"),
+        niceness=ASIDE,
     ),
     Stage(
         "contract",
@@ -111,6 +115,7 @@ STAGES = (
         "15 min",
         after=("unit",),
         needs=("unit-tools", "tools", "environments"),
+        niceness=ASIDE,
     ),
     # A part of the contract tests, for other versions of Kubernetes (MLDIAG_KUBERNETES=).
     Stage(

@@ -52,6 +52,7 @@ class Daemon:
                 start_new_session=True,
                 env=ambient.environment() if environment is None else environment,
             )
+        _give_our_share(self._child.pid)
         state = _state(self._child.pid)
         record = Record(pid=self._child.pid, boot=_boot(), start_ticks=state[1] if state else 0, command=list(command))
         self.pid_file.write_text(json.dumps(record))
@@ -128,6 +129,13 @@ def wait_until(ready: Callable[[], bool], what: str, *, deadline_s: float, needs
             logs = "".join(f"\n  end of {daemon.log}:\n{daemon.log_tail()}" for daemon in needs)
             raise ClusterError(f"{what}: not within {deadline_s:.0f} s{logs}")
         time.sleep(0.1)
+
+
+def _give_our_share(session: int) -> None:
+    """Give a new session the share of the processor that ours has (sched(7), autogroups), where Linux does so."""
+    with suppress(OSError):
+        niceness = Path("/proc/self/autogroup").read_text().split()[-1]
+        Path(f"/proc/{session}/autogroup").write_text(niceness)
 
 
 def _end(record: Record, deadline_s: float) -> None:

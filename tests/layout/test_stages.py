@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,18 @@ from support.suite.stage_process import FAILED_NOW, Result, Stage
 from support.suite.stages import ready, run, summary
 
 ROOT = Path(__file__).parents[2]
+DAEMON = f"""
+import sys
+from pathlib import Path
+sys.path.append({str(ROOT / "e2e")!r})
+from cluster.process import Daemon
+daemon = Daemon("sleeper", run=Path(sys.argv[1]), logs=Path(sys.argv[1]))
+daemon.start(["sleep", "60"])
+for process in ("self", daemon.pid):
+    if (share := Path(f"/proc/{{process}}/autogroup")).exists():
+        print(share.read_text(), end="")
+daemon.stop()
+"""
 PREPARATIONS = ["unit-tools", "tools", "last-tools", "environments", "parts", "browser"]
 
 
@@ -41,6 +54,19 @@ def test_two_stages_run_side_by_side_and_each_output_is_shown_whole(tmp_path: Pa
     assert set(results.values()) == {Result.PASSED}
     assert "first\nsecond\n==> stage writer: passed" in output
     assert "word\n==> stage reader: passed" in output
+
+
+def test_a_stage_aside_leaves_the_processor_to_others_and_so_do_its_daemons(tmp_path: Path) -> None:
+    program = tmp_path / "aside.py"
+    program.write_text(DAEMON)
+    command = f"nice; {sys.executable} {program} {tmp_path}"
+    run_all(tmp_path, replace(stage("aside", command), niceness=3))
+    niceness, *shares = (tmp_path / "aside.log").read_text().splitlines()
+    assert niceness == str(min(os.nice(0) + 3, 19))
+    if Path("/proc/self/autogroup").exists():
+        names, values = zip(*(line.split(" nice ") for line in shares), strict=True)
+        assert values == ("3", "3")
+        assert len(set(names)) == 2
 
 
 def test_a_failed_stage_is_reported_and_stops_only_those_that_need_it(tmp_path: Path) -> None:

@@ -35,7 +35,8 @@ class Outcome:
 class Stage:
     """One command; `after` only orders, without `needs` passed it is not run. Other names than those that run are fine.
 
-    A stage that prepares others runs beside any number of stages, and its output is shown only if it fails.
+    A stage that prepares others runs beside any number of stages, and its output is shown only if it fails. One with a
+    niceness leaves the processor to the others.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Stage:
     after: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     prepares: bool = False
+    niceness: int = 0
 
 
 @dataclass
@@ -101,15 +103,18 @@ class RunningStage:
 
 
 def start(stage: Stage, logs: Path) -> RunningStage:
-    """Start a stage, which writes `<logs>/<name>.log`, in a process group of its own."""
+    """Start a stage, which writes `<logs>/<name>.log`, in a session of its own."""
     log = logs / f"{stage.name}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            stage.command,
+            ["nice", "-n", str(stage.niceness), *stage.command],
             cwd=stage.folder,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            process_group=0,
+            start_new_session=True,
         )
+    # Linux shares the processor among sessions first (sched(7), autogroups): niceness counts within one only.
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{process.pid}/autogroup").write_text(str(stage.niceness))
     return RunningStage(stage, log, process)
