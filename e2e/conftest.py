@@ -18,8 +18,8 @@ from demo.on_cluster import start_training
 from release.parts import OPERATOR, WEBHOOK
 
 BUCKET = "e2e-captures"
-REST_S = 0.1
-"""Pause of the training job after each step: it runs until the end of the tests, and a step takes 9 ms in each pod."""
+SMALL = {"REST_SECONDS": 0.1, "WIDTH": 64}
+"""Of the training job, which runs until the end of the tests: it rests after each step, and a step costs 6 ms."""
 VALUES = {
     "replicas": 2,
     "policy.allowedStorage": {"*": ["volume:///"], scene.NAMESPACE: ["/tmp"]},
@@ -148,7 +148,7 @@ def webhook(helm: installation.Helm, kubectl: Kubectl, webhook_image: list[str])
 @pytest.fixture(scope="session")
 def training(kubectl: Kubectl, prepared: None, namespace: str) -> Iterator[list[str]]:  # noqa: ARG001  # loads its image
     """Run the example's JobSet of two hosts until the end of the tests; yield the names of its pods."""
-    yield start_training(kubectl, namespace, REST_SECONDS=REST_S)
+    yield start_training(kubectl, namespace, **SMALL)
     kubectl("delete", "jobset", "training", f"--namespace={namespace}", "--wait=false")
 
 

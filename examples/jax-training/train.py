@@ -11,6 +11,7 @@ Start it once per host. Without these variables it trains as a single process:
   SLOW_INPUT_PROCESS       index of the process that pauses (each)
   SLOW_INPUT_FROM_STEP     first step with the pause, to see a training get slower (0)
   STEPS                    number of steps; 0: until stopped
+  WIDTH                    width of each layer, for steps that cost less (256)
 """
 
 import os
@@ -26,7 +27,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from mldiagnostics import MLRun, machinelearning_run, metrics
 
-WIDTH = 256
+WIDTH = int(os.environ.get("WIDTH", "256"))
 BATCH_PER_HOST = 64
 LAYERS = 4
 LEARNING_RATE = 0.05
