@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from support.suite.isolation import World
+from support.suite.processor_time import ProcessorTime
 from support.suite.stage_process import FAILED_NOW
 
 # Each run draws other examples; `make fuzz` draws many.
@@ -60,6 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGHUP, lambda *_: None)  # this process still ignores it
     config.stash[WORLD] = World()
     config.pluginmanager.register(FailuresAtOnce(config))
+    config.pluginmanager.register(ProcessorTime())
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -15,6 +15,10 @@ E       assert 1 == 2
 ============================= slowest 15 durations =============================
 12.40s setup    tests/test_y.py::test_y
 114.02s call     tests/test_z.py::test_z[a b]
+=============================== processor's time ===============================
+31.52s all tests
+20.31s processor tests/test_z.py
+11.21s processor tests/test_y.py
 =========================== short test summary info ============================
 SKIPPED [3] tests/test_r.py:7: needs root; run `sudo make root`
 FAILED tests/test_x.py::test_x[a b] - assert 1 == 2
@@ -33,6 +37,7 @@ def test_a_log_of_pytest_has_counts_times_skips_and_failures() -> None:
     seen = picture(LOG)
     assert seen.tests == "1 failed, 5 passed, 3 skipped"
     assert seen.slowest == ("114 s call of tests/test_z.py::test_z[a b]", "12 s setup of tests/test_y.py::test_y")
+    assert seen.costliest == ("20 s for tests/test_z.py", "11 s for tests/test_y.py")
     assert seen.skips == ("3 times: tests/test_r.py:7: needs root; run `sudo make root`",)
     assert seen.failures == ("tests/test_x.py::test_x[a b]",)
 

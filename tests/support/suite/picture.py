@@ -12,6 +12,7 @@ LINES_SHOWN = 400
 """Of the failures of a stage; the whole is in its log."""
 CLOSING = re.compile(r"^(?:=+ )?((?:\d+ [a-z]+(?:, )?)+) in [\d.]+s")
 SLOW = re.compile(r"^ *([\d.]+)s +(call|setup|teardown) +(\S.*)$")
+COSTLY = re.compile(r"^([\d.]+)s processor (\S.*)$")
 SKIPPED = re.compile(r"^SKIPPED \[(\d+)\] (.*)$")
 FAILURE = re.compile(r"^(?:FAILED|ERROR) (\S+\.py.*?)(?: - |$)")
 STEP = re.compile(r"^(\S.*?)(?: \(about [^)]*\))? \.\.\.$")
@@ -24,6 +25,7 @@ class Picture:
 
     tests: str
     slowest: tuple[str, ...]
+    costliest: tuple[str, ...]
     skips: tuple[str, ...]
     failures: tuple[str, ...]
     made: tuple[str, ...]
@@ -37,6 +39,7 @@ def picture(log: str) -> Picture:
     return Picture(
         tests=closing[-1] if closing else "",
         slowest=tuple(f"{seconds:.0f} s {part} of {test}" for seconds, part, test in slow[:SLOWEST]),
+        costliest=tuple(f"{float(m[1]):.0f} s for {m[2]}" for line in lines if (m := COSTLY.match(line)))[:SLOWEST],
         skips=tuple(f"{match[1]} times: {match[2]}" for line in lines if (match := SKIPPED.match(line))),
         failures=tuple(match[1] for line in lines if (match := FAILURE.match(line))),
         made=_made(lines),
@@ -47,7 +50,7 @@ def failed_log(log: str) -> str:
     """Return the part of a log that explains its end: the failures as pytest shows them, else its last lines."""
     lines = log.rstrip().splitlines()
     titles = [at for at, line in enumerate(lines) if re.match(r"^=+ (?:FAILURES|ERRORS) =+$", line)]
-    ends = [at for at, line in enumerate(lines) if re.match(r"^=+ (?:slowest|short test|warnings) ", line)]
+    ends = [at for at, line in enumerate(lines) if re.match(r"^=+ (?:processor's|slowest|short test|warnings) ", line)]
     if not titles:
         return "\n".join(lines[-40:])
     shown = lines[titles[0] : next((end for end in ends if end > titles[0]), len(lines))]
@@ -65,6 +68,7 @@ def table(rows: list[tuple[str, float, str, Picture]]) -> list[str]:
     for result, seconds, title, each in rows:
         lines.append(f"{result:8} {seconds / 60:5.1f} min  {title}{': ' if each.tests else ''}{each.tests}")
         lines += [f"    slow: {test}" for test in each.slowest]
+        lines += [f"    processor: {file}" for file in each.costliest]
         lines += [f"    skipped: {reason}" for reason in each.skips[:SKIPS_SHOWN]]
         if len(each.skips) > SKIPS_SHOWN:
             lines.append(f"    skipped: {len(each.skips) - SKIPS_SHOWN} more reasons")
