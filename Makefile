@@ -20,6 +20,8 @@ MEMBERS := sdk shim api kube diagnosis operator webhook cli view
 # The page of the view, bundled; git ignores it.
 PAGE := view/src/mldiagnostics_view/assets/index.html
 PAGE_SOURCES := $(wildcard view/web/*.* view/web/src view/web/src/*)
+# What mypy knows of these files in another checkout holds here too: it compares contents.
+export MYPY_CACHE_DIR ?= $(or $(MLDIAG_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mldiagnostics)/mypy
 SOURCES := $(MEMBERS) e2e tests bench examples docs/generate conftest.py
 # PYTHONSAFEPATH keeps the folder `operator/` and friends out of the import path.
 IN_E2E := cd e2e && $(PY) -m cluster
