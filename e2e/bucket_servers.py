@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from cluster import images
@@ -34,10 +35,15 @@ def variables() -> dict[str, str]:
     return here["s3"].environment() | here["az"].environment()
 
 
+def image() -> Path:
+    """Build the image of the servers, unless it is unchanged, and return its archive."""
+    return images.build(E2E / "tools/buckets/Dockerfile", REPOSITORY, IMAGE)
+
+
 @contextmanager
 def bucket_servers(provider: Provider, kubectl: Kubectl) -> Iterator[dict[str, ObjectServer]]:
     """Run the servers in the cluster; yield them by scheme as this machine reaches them, with their empty buckets."""
-    images.load(images.build(E2E / "tools/buckets/Dockerfile", REPOSITORY, IMAGE), provider)
+    images.load(image(), provider)
     kubectl.apply(_manifests())
     try:
         kubectl("rollout", "status", f"deployment/{NAME}", f"--namespace={NAMESPACE}", "--timeout=90s", timeout_s=100)

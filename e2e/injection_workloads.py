@@ -1,6 +1,7 @@
 """Small workloads of every kind with a controller on the test cluster, and a real Ray cluster."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from cluster import images
@@ -20,10 +21,15 @@ Manifest = dict[str, Any]
 Labels = Mapping[str, str]
 
 
+def peers_image() -> Path:
+    """Build the image with Ray and Google's SDK, unless it is unchanged, and return its archive."""
+    folder = E2E / "peers"
+    return images.build(folder / "Dockerfile", folder, PEERS_IMAGE)
+
+
 def load_peers_image(provider: Provider) -> None:
     """Build and load the image with Ray and Google's SDK, unless it is unchanged."""
-    folder = E2E / "peers"
-    images.load(images.build(folder / "Dockerfile", folder, PEERS_IMAGE), provider)
+    images.load(peers_image(), provider)
 
 
 def pod_spec(name: str = "main", *, restart: str = "Never", **container: Any) -> Manifest:

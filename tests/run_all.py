@@ -94,6 +94,15 @@ STAGES = (
         "1 min when cached, up to 15 min when not",
         prepares=True,
     ),
+    Stage(
+        "later-images",
+        "images of later cluster tests",
+        [*MODULE, "later_images"],
+        ROOT,
+        "1 min when cached, up to 5 min when not",
+        after=("parts",),
+        prepares=True,
+    ),
     Stage("browser", "browser of the unit tests", [*MODULE, "support.programs.browser"], ROOT, "1 s", prepares=True),
     Stage(
         "gate", "style, types, prose, layers, generated files", ["make", "-s", "static"], ROOT, "1 min", niceness=ASIDE
@@ -137,7 +146,7 @@ STAGES = (
     ),
 )
 NAMES = [stage.name for stage in STAGES if not stage.prepares]
-DEFAULT = ["parts", "last-tools", *(name for name in NAMES if name != "apiserver")]
+DEFAULT = ["parts", "later-images", "last-tools", *(name for name in NAMES if name != "apiserver")]
 
 
 def main(names: list[str]) -> int:

@@ -31,7 +31,7 @@ for process in ("self", daemon.pid):
         print(share.read_text(), end="")
 daemon.stop()
 """
-PREPARATIONS = ["unit-tools", "tools", "last-tools", "environments", "parts", "browser"]
+PREPARATIONS = ["unit-tools", "tools", "last-tools", "environments", "parts", "later-images", "browser"]
 
 
 def stage(name: str, script: str = "", **fields: Any) -> Stage:
