@@ -2,16 +2,15 @@
 
 import ipaddress
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
-from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.captures.policy import Policy
+from mldiagnostics_kube.installation.cluster_name import ConfiguredName
 from mldiagnostics_kube.installation.policy_file import read_policy
 from mldiagnostics_kube.process import settings
-from mldiagnostics_kube.process.settings import Setting
+from mldiagnostics_kube.process.settings import LogLevel, Setting, SettingsReader
 
 from mldiagnostics_operator.diagnoses.job import JobTemplate, read_template
 
@@ -36,14 +35,7 @@ class OperatorConfig:
         str,
         Setting("POD_IP", "IP address of this pod (fieldRef), to which the control plane's Service leads.", _address),
     ] = ""
-    cluster_name: Annotated[
-        str,
-        Setting(
-            "MLDIAG_CLUSTER_NAME",
-            "Name of the cluster, part of every run id. Empty: the name from GKE's metadata server, "
-            "else `k8s-` and the first 8 hex digits of the uid of namespace `kube-system`.",
-        ),
-    ] = ""
+    cluster_name: ConfiguredName = ""
     policy: Annotated[
         Policy,
         Setting(
@@ -74,9 +66,7 @@ class OperatorConfig:
             "MLDIAG_HTTP_PORT", "Port of `/healthz`, `/readyz` and `/metrics`; 0 lets the system choose.", settings.port
         ),
     ] = 8081
-    log_level: Annotated[
-        str, Setting("MLDIAG_LOG_LEVEL", f"One of {', '.join(settings.LOG_LEVELS)}.", settings.log_level)
-    ] = "INFO"
+    log_level: LogLevel = "INFO"
     lease_name: Annotated[
         str, Setting("MLDIAG_LEASE_NAME", "Name of the Lease that elects the leader.", settings.dns_name)
     ] = "mldiagnostics-connection-operator"
@@ -231,28 +221,22 @@ class OperatorConfig:
         return f"{self.pod_name}/{self.pod_uid}/{process}"
 
 
-def load(environ: Mapping[str, str]) -> OperatorConfig:
-    """Read the settings; an unset or empty variable means its default.
-
-    Raises ConfigurationError with all problems, not only the first.
-    """
-    config, problems = settings.read(OperatorConfig, environ)
-    if not config.lease_duration_s > config.lease_renew_deadline_s > 2 * config.lease_retry_s:
-        problems.append(
-            "the Lease needs duration > renew deadline > 2 x retry, but the values are "
-            f"{config.lease_duration_s:g}, {config.lease_renew_deadline_s:g} and {config.lease_retry_s:g} s"
-        )
-    if problems:
-        raise ConfigurationError("The settings of the operator are not valid: " + "; ".join(problems))
-    return config
+def _conflicts(config: OperatorConfig) -> list[str]:
+    duration_s, deadline_s, retry_s = config.lease_duration_s, config.lease_renew_deadline_s, config.lease_retry_s
+    if duration_s > deadline_s > 2 * retry_s:
+        return []
+    values = f"{duration_s:g}, {deadline_s:g} and {retry_s:g} s"
+    return [f"the Lease needs duration > renew deadline > 2 x retry, but the values are {values}"]
 
 
-def reference() -> str:
-    """Return the reference page of the variables as Markdown."""
-    return settings.reference(
-        OperatorConfig, title="Environment of the operator", module="mldiagnostics_operator.config"
-    )
-
+_READER: Final = SettingsReader(
+    OperatorConfig,
+    title="Environment of the operator",
+    module="mldiagnostics_operator.config",
+    invalid="The settings of the operator are not valid",
+    conflicts=_conflicts,
+)
+load, reference = _READER.load, _READER.reference
 
 if __name__ == "__main__":
     sys.stdout.write(reference())

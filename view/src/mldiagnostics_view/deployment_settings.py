@@ -2,16 +2,14 @@
 
 import re
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Final
 
-from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.captures.policy import Policy
 from mldiagnostics_kube.installation.policy_file import read_policy
 from mldiagnostics_kube.process import settings
-from mldiagnostics_kube.process.settings import Setting
+from mldiagnostics_kube.process.settings import LogLevel, Setting, SettingsReader
 
 from mldiagnostics_view.settings import VIEW_PORT
 
@@ -115,33 +113,25 @@ class DeploymentConfig:
     xprof_cache_gib: Annotated[
         int, Setting("MLDIAG_VIEW_XPROF_CACHE_GIB", "Most GiB of that directory.", settings.whole_number)
     ] = 8
-    log_level: Annotated[
-        str, Setting("MLDIAG_LOG_LEVEL", f"One of {', '.join(settings.LOG_LEVELS)}.", settings.log_level)
-    ] = "INFO"
+    log_level: LogLevel = "INFO"
 
 
-def load(environ: Mapping[str, str]) -> DeploymentConfig:
-    """Read the settings; an unset or empty variable means its default.
-
-    Raises:
-        ConfigurationError: With all problems, not only the first.
-    """
-    config, problems = settings.read(DeploymentConfig, environ)
-    if bool(config.user_header) != bool(config.secret_file):
-        problems.append("MLDIAG_VIEW_USER_HEADER and MLDIAG_VIEW_SECRET_FILE: one is set without the other; set both")
-    if bool(config.xprof_url) != bool(config.xprof_cache):
-        problems.append("MLDIAG_VIEW_XPROF_URL and MLDIAG_VIEW_XPROF_CACHE: one is set without the other; set both")
-    if problems:
-        raise ConfigurationError("The settings of the view are not valid: " + "; ".join(problems))
-    return config
+def _conflicts(config: DeploymentConfig) -> list[str]:
+    pairs = {
+        "MLDIAG_VIEW_USER_HEADER and MLDIAG_VIEW_SECRET_FILE": (config.user_header, config.secret_file),
+        "MLDIAG_VIEW_XPROF_URL and MLDIAG_VIEW_XPROF_CACHE": (config.xprof_url, config.xprof_cache),
+    }
+    return [f"{names}: one is set without the other; set both" for names, (a, b) in pairs.items() if bool(a) != bool(b)]
 
 
-def reference() -> str:
-    """Return the reference page of the variables as Markdown."""
-    return settings.reference(
-        DeploymentConfig, title="Environment of the web view", module="mldiagnostics_view.deployment_settings"
-    )
-
+_READER: Final = SettingsReader(
+    DeploymentConfig,
+    title="Environment of the web view",
+    module="mldiagnostics_view.deployment_settings",
+    invalid="The settings of the view are not valid",
+    conflicts=_conflicts,
+)
+load, reference = _READER.load, _READER.reference
 
 if __name__ == "__main__":
     sys.stdout.write(reference())

@@ -2,7 +2,6 @@
 
 import re
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
@@ -13,8 +12,9 @@ from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.locations import BUCKET_SCHEMES
 from mldiagnostics.sink_urls import parse_sinks
 from mldiagnostics_api.workloads.variables import InjectionSettings
+from mldiagnostics_kube.installation.cluster_name import ConfiguredName
 from mldiagnostics_kube.process import settings
-from mldiagnostics_kube.process.settings import Setting
+from mldiagnostics_kube.process.settings import LogLevel, Setting, SettingsReader
 
 _STORAGE: Final = re.compile(rf"({'|'.join(BUCKET_SCHEMES)})://[^/\s]+(/\S*)?|/\S+")
 _URL: Final = re.compile(r"https?://[\x21-\x7e]+")
@@ -59,14 +59,7 @@ class WebhookConfig:
             settings.dns_name,
         ),
     ] = "default"
-    cluster_name: Annotated[
-        str,
-        Setting(
-            "MLDIAG_CLUSTER_NAME",
-            "Name of the cluster, part of every run id. Empty: the name from GKE's metadata server, "
-            "else `k8s-` and the first 8 hex digits of the uid of namespace `kube-system`.",
-        ),
-    ] = ""
+    cluster_name: ConfiguredName = ""
     storage: Annotated[
         str,
         Setting(
@@ -143,9 +136,7 @@ class WebhookConfig:
             settings.absolute_path,
         ),
     ] = None
-    log_level: Annotated[
-        str, Setting("MLDIAG_LOG_LEVEL", f"One of {', '.join(settings.LOG_LEVELS)}.", settings.log_level)
-    ] = "INFO"
+    log_level: LogLevel = "INFO"
 
     def injected(self, cluster: str) -> InjectionSettings:
         """Return the settings of injection for a cluster."""
@@ -160,22 +151,13 @@ class WebhookConfig:
         )
 
 
-def load(environ: Mapping[str, str]) -> WebhookConfig:
-    """Read the settings; an unset or empty variable means the default.
-
-    Raises:
-        ConfigurationError: some values are invalid; the message lists all of them.
-    """
-    config, faults = settings.read(WebhookConfig, environ)
-    if faults:
-        raise ConfigurationError("Invalid environment of the webhook: " + "; ".join(faults))
-    return config
-
-
-def reference() -> str:
-    """Write the reference page of the variables (Markdown)."""
-    return settings.reference(WebhookConfig, title="Environment of the webhook", module="mldiagnostics_webhook.config")
-
+_READER: Final = SettingsReader(
+    WebhookConfig,
+    title="Environment of the webhook",
+    module="mldiagnostics_webhook.config",
+    invalid="Invalid environment of the webhook",
+)
+load, reference = _READER.load, _READER.reference
 
 if __name__ == "__main__":
     sys.stdout.write(reference())

@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import aiohttp
 from mldiagnostics import identity
 
 from mldiagnostics_kube.client.apiserver import path_to
+from mldiagnostics_kube.process.settings import Setting
 
 _log: Final = logging.getLogger(__name__)
 
@@ -17,6 +18,15 @@ _METADATA_PATHS: Final = (
     "instance/attributes/cluster-location",
     "instance/attributes/cluster-name",
 )
+
+ConfiguredName: TypeAlias = Annotated[
+    str,
+    Setting(
+        "MLDIAG_CLUSTER_NAME",
+        "Name of the cluster, part of every run id. Empty: the name from GKE's metadata server, "
+        "else `k8s-` and the first 8 hex digits of the uid of namespace `kube-system`.",
+    ),
+]
 
 
 async def cluster_name(

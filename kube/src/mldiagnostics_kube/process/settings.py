@@ -7,11 +7,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar, get_type_hints
+from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar, get_type_hints
+
+from mldiagnostics.errors import ConfigurationError
 
 T = TypeVar("T")
 
-LOG_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
+_LOG_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 _DNS_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _WEB_URL: Final = re.compile(r"https?://[^/?#\s][^?#\s]*")
 _SWITCH: Final = {"true": True, "false": False}
@@ -34,48 +36,62 @@ def declared(config: type[object]) -> dict[str, Setting]:
     return {name: annotation.__metadata__[0] for name, annotation in hints.items()}
 
 
-def read(config: type[T], environ: Mapping[str, str]) -> tuple[T, list[str]]:
-    """Read a settings class from the environment.
+@dataclass(frozen=True, slots=True)
+class SettingsReader(Generic[T]):
+    """Reads a settings class from the environment, and writes its reference page."""
 
-    Args:
-        config: The settings class; every field has a default.
-        environ: The environment. An unset, empty or invalid variable means the default.
+    config: type[T]
+    """The settings class; every field has a default."""
+    title: str
+    """Of the reference page."""
+    module: str
+    """Writes the reference page."""
+    invalid: str
+    """First words of the message about invalid settings."""
+    conflicts: Callable[[T], list[str]] = lambda _: []
+    """Returns a message for each group of values that do not fit together."""
 
-    Returns:
-        The settings, and one message for each invalid variable.
-    """
-    values: dict[str, Any] = {}
-    faults: list[str] = []
-    for name, setting in declared(config).items():
-        raw = environ.get(setting.variable, "").strip()
-        if not raw:
-            continue
-        try:
-            values[name] = setting.parse(raw)
-        except ValueError as fault:
-            faults.append(f"{setting.variable}: {raw!r} {fault}")
-    return config(**values), faults
+    def load(self, environ: Mapping[str, str]) -> T:
+        """Read the settings; an unset or empty variable means its default.
 
+        Raises:
+            ConfigurationError: With all problems, not only the first.
+        """
+        values: dict[str, Any] = {}
+        problems: list[str] = []
+        for name, setting in declared(self.config).items():
+            raw = environ.get(setting.variable, "").strip()
+            if not raw:
+                continue
+            try:
+                values[name] = setting.parse(raw)
+            except ValueError as fault:
+                problems.append(f"{setting.variable}: {raw!r} {fault}")
+        config = self.config(**values)
+        problems += self.conflicts(config)
+        if problems:
+            raise ConfigurationError(f"{self.invalid}: " + "; ".join(problems))
+        return config
 
-def reference(config: type[object], *, title: str, module: str) -> str:
-    """Return the reference page of a settings class, as Markdown."""
-    defaults = config()
-    rows = [
-        f"| `{setting.variable}` | {_format(getattr(defaults, name))} | {setting.meaning} |"
-        for name, setting in declared(config).items()
-    ]
-    return "\n".join(
-        [
-            f"# {title}",
-            "",
-            f"Written by `python -m {module}`; do not edit. The chart sets these from its values.",
-            "",
-            "| variable | default | meaning |",
-            "|---|---|---|",
-            *rows,
-            "",
+    def reference(self) -> str:
+        """Return the reference page of the variables as Markdown."""
+        defaults = self.config()
+        rows = [
+            f"| `{setting.variable}` | {_format(getattr(defaults, name))} | {setting.meaning} |"
+            for name, setting in declared(self.config).items()
         ]
-    )
+        return "\n".join(
+            [
+                f"# {self.title}",
+                "",
+                f"Written by `python -m {self.module}`; do not edit. The chart sets these from its values.",
+                "",
+                "| variable | default | meaning |",
+                "|---|---|---|",
+                *rows,
+                "",
+            ]
+        )
 
 
 def web_url(raw: str) -> str:
@@ -129,11 +145,14 @@ def switch(raw: str) -> bool:
     return _SWITCH[raw.lower()]
 
 
-def log_level(raw: str) -> str:
-    """Parse one of LOG_LEVELS."""
-    if raw.upper() not in LOG_LEVELS:
-        raise ValueError(f"is not a log level; use one of {', '.join(LOG_LEVELS)}")
+def _log_level(raw: str) -> str:
+    """Parse the name of a log level."""
+    if raw.upper() not in _LOG_LEVELS:
+        raise ValueError(f"is not a log level; use one of {', '.join(_LOG_LEVELS)}")
     return raw.upper()
+
+
+LogLevel: TypeAlias = Annotated[str, Setting("MLDIAG_LOG_LEVEL", f"One of {', '.join(_LOG_LEVELS)}.", _log_level)]
 
 
 def absolute_path(raw: str) -> Path:
