@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
+from mldiagnostics_operator import supervision
 from mldiagnostics_operator.supervision import keep_running
 
+if TYPE_CHECKING:
+    import pytest
 
-async def test_work_that_fails_or_ends_starts_again_until_cancelled() -> None:
+
+async def test_work_that_fails_or_ends_starts_again_until_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervision, "RESTART_S", 0)
     starts, failures, running = 0, list[str](), asyncio.Event()
 
     async def work() -> None:
@@ -24,7 +30,7 @@ async def test_work_that_fails_or_ends_starts_again_until_cancelled() -> None:
         running.set()
         await asyncio.Event().wait()
 
-    task = asyncio.create_task(keep_running("runs", work, failed=failures.append, pause_s=0))
+    task = asyncio.create_task(keep_running("runs", work, failed=failures.append))
     await asyncio.wait_for(running.wait(), 60)
     assert (starts, failures) == (4, ["runs", "runs"])
     task.cancel()

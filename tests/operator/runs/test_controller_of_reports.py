@@ -16,10 +16,10 @@ from mldiagnostics_api.captures.policy import Policy
 from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_kube.client.apiserver import path_to
+from mldiagnostics_operator import supervision
 from mldiagnostics_operator.config import OperatorConfig
 from mldiagnostics_operator.control_plane.journal.journal import Journal
 from mldiagnostics_operator.control_plane.memory.table import ReportTable
-from mldiagnostics_operator.runs import controller as module
 from mldiagnostics_operator.runs import resync
 from mldiagnostics_operator.runs.controller import RunController
 from mldiagnostics_operator.storage import Storage
@@ -78,7 +78,7 @@ async def test_reports_reach_the_object_of_their_run(
         policy=Policy(default_storage=Location.parse("volume:///runs")),
         watch_namespaces=(namespace,),
     )
-    monkeypatch.setattr(module, "RESTART_S", 0.1)
+    monkeypatch.setattr(supervision, "RESTART_S", 0.1)
     telemetry = OperatorMetrics()
     controller = RunController(cluster, config, telemetry, holder="operator/uid/1", storage=Storage(tmp_path))
     with socket.socket() as taken:

@@ -18,6 +18,8 @@ END_WAIT: Final = timedelta(seconds=60)
 """Time that a deleted run has to end: its workload may be deleted at the same time, as with their namespace."""
 DELETION_LIMIT: Final = timedelta(minutes=10)
 """Time after the deletion of the object after which its files are given up: a namespace must not wait for a bucket."""
+MAX_RECORD_BYTES: Final = 16 * 2**20
+"""A larger record is not read, and names no run."""
 
 _STATE: Final = f"{layout.REPORTED_DIR}/{layout.REPORTED_STATE}"
 _CLUSTER: Final = f"{layout.REPORTED_DIR}/{layout.CLUSTER_RECORD}"

@@ -9,6 +9,7 @@ import click
 from mldiagnostics_cli.commands.completed_values import complete_sources
 from mldiagnostics_cli.commands.options import OutputFormat, examples, output_option, parse_moment, parsed
 from mldiagnostics_cli.commands.source_options import source_options
+from mldiagnostics_cli.trace import SEVERITIES
 
 if TYPE_CHECKING:
     from re import Pattern
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 
 HOUR_US = 3600 * 10**6
-SEVERITIES = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 def _parse_pattern(text: str) -> Pattern[str]:

@@ -10,14 +10,12 @@ import re
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mldiagnostics_cli.trace import SEVERITIES
 from mldiagnostics_cli.trace.moments import microseconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
-SEVERITIES = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-"""Severities of `--severity`, in order."""
 
 _RANKS = {name: rank for rank, name in enumerate(SEVERITIES)}
 _RANKS |= {"TRACE": 0, "DEFAULT": 1, "NOTICE": 1, "WARN": 2, "ERR": 3, "FATAL": 4, "ALERT": 4, "EMERGENCY": 4}

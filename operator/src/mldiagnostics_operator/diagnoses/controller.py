@@ -40,7 +40,6 @@ _log: Final = logging.getLogger(__name__)
 TOTAL: Final = 4
 PER_NAMESPACE: Final = 2
 """Jobs at a time; other captures wait in line."""
-_RESTART_S: Final = 10.0
 _STATE: Final = "status.diagnosis.state"
 
 
@@ -89,7 +88,7 @@ class DiagnosisController:
     async def run(self) -> None:
         """Diagnose until cancelled."""
         try:
-            await keep_running("diagnoses", self._follow, failed=self._telemetry.work_failed, pause_s=_RESTART_S)
+            await keep_running("diagnoses", self._follow, failed=self._telemetry.work_failed)
         finally:
             self.stop_accepting()
             self._storage.close()

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from mldiagnostics_operator.storage import Storage
     from mldiagnostics_operator.telemetry import OperatorMetrics
 
-RESTART_S: Final = 10.0
-"""Pause before work that failed starts again."""
 BACKOFF: Final = Backoff(absent_s=10.0)
 
 
@@ -141,7 +139,7 @@ class RunController:
                 group.create_task(self._keep_running("API for files", self._serve_files))
 
     async def _keep_running(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
-        await keep_running(name, work, failed=self._services.telemetry.work_failed, pause_s=RESTART_S)
+        await keep_running(name, work, failed=self._services.telemetry.work_failed)
 
     async def _serve_files(self) -> None:
         services = self._services

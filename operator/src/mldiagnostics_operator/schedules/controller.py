@@ -50,7 +50,6 @@ LOOK_SHARE: Final = 10.0
 """A look at a namespace is followed by a pause of so many times its decisions: many schedules slow only themselves."""
 NAMESPACES: Final = 8
 """Namespaces whose schedules are worked on at the same time."""
-_RESTART_S: Final = 10.0
 _READY: Final = (SyncState.FOLLOWED, SyncState.BEHIND)
 T = TypeVar("T")
 
@@ -105,7 +104,7 @@ class ScheduleController:
     async def run(self) -> None:
         """Make captures until cancelled; a failure does not end the leadership."""
         try:
-            await keep_running("schedules", self._work, failed=self._telemetry.work_failed, pause_s=_RESTART_S)
+            await keep_running("schedules", self._work, failed=self._telemetry.work_failed)
         finally:
             self._storage.close()
 

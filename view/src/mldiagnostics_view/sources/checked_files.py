@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import orjson
 from mldiagnostics.errors import NotStored, StoreNotFound
 from mldiagnostics.store import open_store
 from mldiagnostics_api.captures.location import Location, Medium
-from mldiagnostics_api.runs.artifacts import record_names_run, run_directories
+from mldiagnostics_api.runs.artifacts import MAX_RECORD_BYTES, record_names_run, run_directories
 from typing_extensions import override
 
 from mldiagnostics_view.limits import PARALLEL_FILES
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from mldiagnostics.runs import RunRow
     from mldiagnostics_api.captures.policy import Policy
     from mldiagnostics_api.runs.artifacts import RunDirectory
-
-
-_MAX_RECORD_BYTES: Final = 16 * 2**20
-"""A larger record names no run."""
 
 
 class CheckedFiles(RunFiles):
@@ -84,8 +80,8 @@ def _is_of(url: str, directory: RunDirectory, row: RunRow) -> bool:
 
 def _document(url: str, key: str) -> object:
     with open_store(url).open(key) as file:
-        content = file.read(_MAX_RECORD_BYTES + 1)
+        content = file.read(MAX_RECORD_BYTES + 1)
     try:
-        return orjson.loads(content) if len(content) <= _MAX_RECORD_BYTES else None
+        return orjson.loads(content) if len(content) <= MAX_RECORD_BYTES else None
     except ValueError:
         return None

@@ -8,7 +8,7 @@ import orjson
 from mldiagnostics import layout
 from mldiagnostics.errors import NotStored, StoreNotFound
 from mldiagnostics.text.counts import counted
-from mldiagnostics_api.runs.artifacts import capture_names_run, record_names_run, run_directories
+from mldiagnostics_api.runs.artifacts import MAX_RECORD_BYTES, capture_names_run, record_names_run, run_directories
 
 if TYPE_CHECKING:
     from mldiagnostics_api.captures.policy import Policy
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from mldiagnostics_operator.runs.run import Run
     from mldiagnostics_operator.storage import LogDirectory, Storage
 
-MAX_RECORD_BYTES: Final = 16 * 1024 * 1024
-"""A larger record is not read, and names no run."""
 MAX_CAPTURES: Final = 16
 """Captures whose records are read if no other record names the run."""
 
