@@ -90,7 +90,6 @@ def make_plan(
     chains = {uid: owner_chain(pod.controller, inventory.owners.get) for uid, pod in pods.items()}
     runs = {uid: pod.lone_run or run_of(chains[uid]) for uid, pod in pods.items()}
     unconfirmed_pods = unconfirmed(pods.values(), chains)
-    trigger = connection.spec.trigger_capture
     try:
         chosen = candidates(
             [pod for pod in pods.values() if pod.uid not in unconfirmed_pods],
@@ -100,7 +99,7 @@ def make_plan(
             port=request.port,
             reported=inventory.reported,
             superseded=bool(request.pods),
-            spares_command_buffers=bool(_tracers(trigger).device)
+            spares_command_buffers=bool(_tracers(connection.spec.trigger_capture).device)
             and CAPTURE_REASON_ANNOTATION in connection.metadata.annotations,
         )
     except TooManyTargets:
@@ -119,10 +118,7 @@ def make_plan(
     skipped = (*missing, *(_skipped(c, c.skip, by_pod[c.pod.uid]) for c in chosen if c.skip is not None), *forged)
     # The right to create pods must not be the right to fail the captures of a workload.
     uncounted = 0 if request.pods or not chosen else len(forged)
-    needed = needed_of(trigger, len(targets) + len(skipped) - uncounted)
-    return _plan(
-        connection, request, policy, targets, skipped, needed=needed, uncounted=uncounted, now=now, attempt=attempt
-    )
+    return _plan(connection, request, policy, targets, skipped, uncounted=uncounted, now=now, attempt=attempt)
 
 
 def _plan(
@@ -132,7 +128,6 @@ def _plan(
     targets: tuple[PlannedTarget, ...],
     skipped: tuple[SkippedTarget, ...],
     *,
-    needed: int,
     uncounted: int,
     now: datetime,
     attempt: int,
@@ -149,7 +144,7 @@ def _plan(
         attempt=attempt,
         targets=targets,
         skipped=skipped,
-        needed=needed,
+        needed=needed_of(trigger, len(targets) + len(skipped) - uncounted),
         uncounted=uncounted,
         duration_ms=request.duration_ms,
         lead_ms=times.lead_ms,
