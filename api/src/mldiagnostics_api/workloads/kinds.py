@@ -73,11 +73,10 @@ class WorkloadKind:
 
     kind: str
     group: str
-    versions: tuple[str, ...]
-    plural: str
-    templates: tuple[str, ...]
+    versions: tuple[str, ...] = ("v1",)
+    templates: tuple[str, ...] = ("spec.template",)
     """Paths of its pod templates; `[]` stands for every element or value."""
-    pods: Callable[[Object], str | None]
+    pods: Callable[[Object], str | None] = lambda _: None
     """Returns the label selector of the object's pods; None while there is none."""
     parts: tuple[str, ...] = ()
     """Kinds between it and its pods, nearest to it first."""
@@ -85,6 +84,11 @@ class WorkloadKind:
     """Whether it only groups runs: each of its parts is a run."""
     opt_in: OptIn = OptIn.NAMESPACE
     rank_labels: RankLabels = RankLabels()
+
+    @property
+    def plural(self) -> str:
+        """The name of its objects in paths of the API."""
+        return f"{self.kind.lower()}s"
 
     @property
     def api_version(self) -> str:
@@ -151,15 +155,7 @@ _OF_RAY: Final = RankLabels(slice="ray.io/worker-group-replica-index", host="ray
 _OF_TRAINING: Final = RankLabels(host=f"{TRAINING}/replica-index")
 _RAY_TEMPLATES: Final = ("headGroupSpec.template", "workerGroupSpecs[].template")
 
-LONE_POD: Final = WorkloadKind(
-    kind="Pod",
-    group="",
-    versions=("v1",),
-    plural="pods",
-    templates=("",),
-    pods=lambda _: None,
-    opt_in=OptIn.OWN,
-)
+LONE_POD: Final = WorkloadKind(kind="Pod", group="", templates=("",), opt_in=OptIn.OWN)
 """A pod without a controller."""
 
 WORKLOADS: Final = (
@@ -167,7 +163,6 @@ WORKLOADS: Final = (
         kind="JobSet",
         group="jobset.x-k8s.io",
         versions=("v1alpha2",),
-        plural="jobsets",
         templates=("spec.replicatedJobs[].template.spec.template",),
         pods=_by_uid(f"{JOBSET}/jobset-uid"),
         rank_labels=_OF_JOBSET,
@@ -176,27 +171,19 @@ WORKLOADS: Final = (
     WorkloadKind(
         kind="Job",
         group="batch",
-        versions=("v1",),
-        plural="jobs",
-        templates=("spec.template",),
         pods=_by_uid(f"{JOB}/controller-uid"),
         rank_labels=RankLabels(rank=COMPLETION_INDEX),
     ),
     WorkloadKind(
         kind="CronJob",
         group="batch",
-        versions=("v1",),
-        plural="cronjobs",
         templates=("spec.jobTemplate.spec.template",),
-        pods=lambda _: None,
         parts=("Job",),
         groups=True,
     ),
     WorkloadKind(
         kind="LeaderWorkerSet",
         group="leaderworkerset.x-k8s.io",
-        versions=("v1",),
-        plural="leaderworkersets",
         templates=("spec.leaderWorkerTemplate.leaderTemplate", "spec.leaderWorkerTemplate.workerTemplate"),
         pods=_by_name(f"{LWS}/name"),
         rank_labels=RankLabels(slice=f"{LWS}/group-index", host=f"{LWS}/worker-index"),
@@ -205,8 +192,6 @@ WORKLOADS: Final = (
     WorkloadKind(
         kind="RayJob",
         group="ray.io",
-        versions=("v1",),
-        plural="rayjobs",
         templates=(*(f"spec.rayClusterSpec.{path}" for path in _RAY_TEMPLATES), "spec.submitterPodTemplate"),
         pods=_by_ray_cluster("status", "rayClusterName"),
         rank_labels=_OF_RAY,
@@ -215,21 +200,16 @@ WORKLOADS: Final = (
     WorkloadKind(
         kind="RayCronJob",
         group="ray.io",
-        versions=("v1",),
-        plural="raycronjobs",
         templates=(
             *(f"spec.jobTemplate.rayClusterSpec.{path}" for path in _RAY_TEMPLATES),
             "spec.jobTemplate.submitterPodTemplate",
         ),
-        pods=lambda _: None,
         parts=("RayJob",),
         groups=True,
     ),
     WorkloadKind(
         kind="RayCluster",
         group="ray.io",
-        versions=("v1",),
-        plural="rayclusters",
         templates=tuple(f"spec.{path}" for path in _RAY_TEMPLATES),
         pods=_by_ray_cluster("metadata", "name"),
         rank_labels=_OF_RAY,
@@ -237,8 +217,6 @@ WORKLOADS: Final = (
     WorkloadKind(
         kind="RayService",
         group="ray.io",
-        versions=("v1",),
-        plural="rayservices",
         templates=tuple(f"spec.rayClusterConfig.{path}" for path in _RAY_TEMPLATES),
         pods=_by_ray_cluster("status", "activeServiceStatus", "rayClusterName"),
         rank_labels=_OF_RAY,
@@ -247,9 +225,6 @@ WORKLOADS: Final = (
     WorkloadKind(
         kind="StatefulSet",
         group="apps",
-        versions=("v1",),
-        plural="statefulsets",
-        templates=("spec.template",),
         pods=_by_selector,
         rank_labels=RankLabels(rank="apps.kubernetes.io/pod-index"),
         opt_in=OptIn.OWN,
@@ -257,9 +232,6 @@ WORKLOADS: Final = (
     WorkloadKind(
         kind="Deployment",
         group="apps",
-        versions=("v1",),
-        plural="deployments",
-        templates=("spec.template",),
         pods=_by_selector,
         parts=("ReplicaSet",),
         opt_in=OptIn.OWN,
@@ -267,9 +239,6 @@ WORKLOADS: Final = (
     WorkloadKind(
         kind="ReplicaSet",
         group="apps",
-        versions=("v1",),
-        plural="replicasets",
-        templates=("spec.template",),
         pods=_by_selector,
         opt_in=OptIn.OWN,
     ),
@@ -277,7 +246,6 @@ WORKLOADS: Final = (
         kind="TrainJob",
         group="trainer.kubeflow.org",
         versions=("v1alpha1",),
-        plural="trainjobs",
         templates=(),
         pods=_trainjob_pods,
         rank_labels=_OF_JOBSET,
@@ -286,8 +254,6 @@ WORKLOADS: Final = (
     WorkloadKind(
         kind="PyTorchJob",
         group="kubeflow.org",
-        versions=("v1",),
-        plural="pytorchjobs",
         templates=("spec.pytorchReplicaSpecs[].template",),
         pods=_by_name(f"{TRAINING}/job-name"),
         rank_labels=_OF_TRAINING,
@@ -295,8 +261,6 @@ WORKLOADS: Final = (
     WorkloadKind(
         kind="JAXJob",
         group="kubeflow.org",
-        versions=("v1",),
-        plural="jaxjobs",
         templates=("spec.jaxReplicaSpecs[].template",),
         pods=_by_name(f"{TRAINING}/job-name"),
         rank_labels=RankLabels(rank=f"{TRAINING}/replica-index"),
@@ -305,7 +269,6 @@ WORKLOADS: Final = (
         kind="MPIJob",
         group="kubeflow.org",
         versions=("v2beta1", "v1"),
-        plural="mpijobs",
         templates=("spec.mpiReplicaSpecs[].template",),
         pods=_by_name(f"{TRAINING}/job-name"),
         rank_labels=_OF_TRAINING,
@@ -314,8 +277,6 @@ WORKLOADS: Final = (
     WorkloadKind(
         kind="PathwaysJob",
         group="pathways-job.pathways.domain",
-        versions=("v1",),
-        plural="pathwaysjobs",
         templates=("spec.controller.template",),
         pods=_by_name(f"{JOBSET}/jobset-name"),
         rank_labels=_OF_JOBSET,
