@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mldiagnostics_api.formats import moment
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +30,6 @@ class ReportedGoodput:
     mttf_seconds: float | None = None
     """Mean time to failure; None before the first failure."""
     last_step: int | None = None
-
-    @property
-    def as_of_time(self) -> datetime | None:
-        """Moment of the account, with microseconds."""
-        return moment(self.as_of, exact=True)
 
     @property
     def goodput(self) -> float | None:

@@ -77,11 +77,6 @@ class ReportedHost:
         """When its step changed, by the operator's clock; None without a step."""
         return None if self.changed is None or self.step is None else moment(self.changed - self.clock_ahead)
 
-    @property
-    def received_time(self) -> datetime | None:
-        """Arrival of its newest report."""
-        return moment(self.received)
-
 
 @dataclass(frozen=True, slots=True)
 class ReportedSession:
@@ -92,16 +87,6 @@ class ReportedSession:
     start: float | None = None
     stop: float | None = None
     state: str = ""
-
-    @property
-    def start_time(self) -> datetime | None:
-        """Start of the recording; None if it is not known."""
-        return moment(self.start)
-
-    @property
-    def stop_time(self) -> datetime | None:
-        """End of the recording; None if it is not known."""
-        return moment(self.stop)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,23 +138,3 @@ class ReportedRun:
     def silent_s(self) -> int:
         """Seconds without a report of any process after which the run is lost."""
         return max((host.silent_s for host in self.hosts), default=SILENT_S)
-
-    @property
-    def started_time(self) -> datetime | None:
-        """Start of the run; None if it is not known."""
-        return moment(self.started)
-
-    @property
-    def ended_time(self) -> datetime | None:
-        """End of the run; None before it."""
-        return moment(self.ended)
-
-    @property
-    def progress_changed_time(self) -> datetime | None:
-        """Time of the newest step."""
-        return moment(self.progress_changed)
-
-    @property
-    def last_received_time(self) -> datetime | None:
-        """Arrival of the newest report."""
-        return moment(self.last_received)

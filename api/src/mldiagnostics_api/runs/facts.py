@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Self
 
+from mldiagnostics_api.formats import moment
 from mldiagnostics_api.lifecycle import Lifecycle
 from mldiagnostics_api.lifecycle.program import PodProgram
 from mldiagnostics_api.names import FINISHED_RUN_PHASES
@@ -64,7 +65,7 @@ class RunFacts:
     @property
     def started(self) -> datetime | None:
         """Start of the workload, else of the processes; None if it is not known."""
-        reported = self.reported.started_time if self.reported else None
+        reported = moment(self.reported.started) if self.reported else None
         return (self.lifecycle.started if self.lifecycle else None) or reported
 
     @property

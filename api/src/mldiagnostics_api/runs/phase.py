@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from mldiagnostics_api.formats import moment
 from mldiagnostics_api.lifecycle.program import CRASH_LOOP
 from mldiagnostics_api.names import FINISHED_RUN_PHASES, MLRunPhase
 from mldiagnostics_api.reports.reported_run import SILENT_S
@@ -55,7 +56,7 @@ def _state_after_deletion(facts: RunFacts) -> PhaseState:
         return PhaseState(known.phase, known.reason, known.message, known.ended)
     if reported and reported.phase != "Active":
         message = reported.message or "its program ended before the workload was deleted"
-        return PhaseState(MLRunPhase(reported.phase), reported.reason or "Reported", message, reported.ended_time)
+        return PhaseState(MLRunPhase(reported.phase), reported.reason or "Reported", message, moment(reported.ended))
     if facts.endless:
         return PhaseState(MLRunPhase.COMPLETED, DELETED, "the workload was deleted")
     return PhaseState(MLRunPhase.FAILED, DELETED, "the workload was deleted before it ended")
@@ -65,9 +66,9 @@ def _reported_state(previous: MLRunStatus, facts: RunFacts, now: datetime) -> Ph
     reported = facts.reported
     if reported and reported.phase != "Active":
         return PhaseState(
-            MLRunPhase(reported.phase), reported.reason or "Reported", reported.message, reported.ended_time
+            MLRunPhase(reported.phase), reported.reason or "Reported", reported.message, moment(reported.ended)
         )
-    last = reported.last_received_time if reported else previous.last_heartbeat_time
+    last = moment(reported.last_received) if reported else previous.last_heartbeat_time
     if last is None:
         return PhaseState(MLRunPhase.PENDING, "NotReported", "no process has reported this run yet")
     if previous.phase in FINISHED_RUN_PHASES and reported is None:

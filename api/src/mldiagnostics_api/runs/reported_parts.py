@@ -10,6 +10,7 @@ from mldiagnostics.control_plane.report import MAX_METRICS, MAX_SESSIONS
 from mldiagnostics.lifecycle.description import MAX_NOTES, MAX_TAG
 from mldiagnostics.text.redaction import redact
 
+from mldiagnostics_api.formats import moment
 from mldiagnostics_api.reports.reported_goodput import ReportedGoodput
 from mldiagnostics_api.reports.reported_run import ReportedHost, ReportedRun, ReportedSession
 from mldiagnostics_api.reports.shown_configs import ShownConfigs
@@ -41,7 +42,7 @@ def reported_parts(previous: MLRunStatus, reported: ReportedRun) -> dict[str, An
         "goodput": _goodput(goodput, previous.goodput) if goodput else previous.goodput,
         "configs": _configs(reported.configs) if reported.configs != ShownConfigs() else previous.configs,
         "profile_sessions": _sessions(previous.profile_sessions or (), reported.sessions),
-        "last_heartbeat_time": reported.last_received_time,
+        "last_heartbeat_time": moment(reported.last_received),
         "aliases": list(reported.aliases[:MAX_ALIASES]) or None,
         "reported_name": reported.name or previous.reported_name,
         "reported_tags": [redact(tag)[:MAX_TAG] for tag in reported.tags] or previous.reported_tags,
@@ -55,7 +56,7 @@ def late_parts(previous: MLRunStatus, reported: ReportedRun | None) -> dict[str,
 
     A leader that has no newer report than the status changes nothing.
     """
-    last = reported.last_received_time if reported else None
+    last = moment(reported.last_received) if reported else None
     if reported is None or last is None or last < (previous.last_heartbeat_time or last):
         return {}
     return {name: part for name, part in reported_parts(previous, reported).items() if part is not None}
@@ -111,7 +112,7 @@ def _exception(host: ReportedHost, reason: str, message: str) -> HostException:
         node=host.node[:253] or None,
         reason=reason[:128],
         message=redact(message)[:1024] or None,
-        last_report_time=host.received_time,
+        last_report_time=moment(host.received),
     )
 
 
@@ -124,7 +125,7 @@ def _progress(reported: ReportedRun) -> RunProgress | None:
         step=reported.step,
         step_time_seconds=float(f"{seconds:.4g}") if known and seconds is not None else None,
         step_time=step_time_text(seconds)[:32] if known and seconds is not None else None,
-        last_step_time=reported.progress_changed_time,
+        last_step_time=moment(reported.progress_changed),
     )
 
 
@@ -138,7 +139,7 @@ def _goodput(account: ReportedGoodput, previous: RunGoodput | None) -> RunGoodpu
         productive_seconds=round(max(account.productive, 0.0), 3),
         unproductive_seconds={name[:_KEY]: round(max(seconds, 0.0), 3) for name, seconds in causes} or None,
         disruptions=account.disruptions,
-        as_of_time=account.as_of_time,
+        as_of_time=moment(account.as_of, exact=True),
         start_up_seconds=previous.start_up_seconds if previous else None,
         ettr=None if account.ettr is None else round(min(max(account.ettr, 0.0), 1.0), 4),
         mttr_seconds=_rounded(account.mttr_seconds),
@@ -163,8 +164,8 @@ def _sessions(known: Iterable[RunSession], reported: Iterable[ReportedSession]) 
             state=each.state[:64] or None,
             source=_OF_PROGRAM,
             directory=redact(each.directory)[:1024] or None,
-            start_time=each.start_time,
-            stop_time=each.stop_time,
+            start_time=moment(each.start),
+            stop_time=moment(each.stop),
         )
         before = sessions.get(session.id)
         if before is None or before.source == _OF_PROGRAM:
