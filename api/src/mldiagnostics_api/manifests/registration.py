@@ -27,8 +27,8 @@ def webhooks() -> list[dict[str, Any]]:
     namespace to the excluded ones.
     """
     return [
-        _entry("namespace", NAMESPACE_PATH, {"key": OPT_IN_LABEL, "operator": "In", "values": ["true"]}),
-        _entry("workload", WORKLOAD_PATH, {"key": OPT_IN_LABEL, "operator": "NotIn", "values": ["true"]}),
+        _pod_entry("namespace", NAMESPACE_PATH, {"key": OPT_IN_LABEL, "operator": "In", "values": ["true"]}),
+        _pod_entry("workload", WORKLOAD_PATH, {"key": OPT_IN_LABEL, "operator": "NotIn", "values": ["true"]}),
         _author_entry(),
     ]
 
@@ -47,54 +47,39 @@ def _author_entry() -> dict[str, Any]:
 
     Without the webhook they are not noted: a schedule can be changed at any time.
     """
+    schedules = {"apiGroups": [SCHEDULES.group], "apiVersions": ["*"], "resources": [SCHEDULES.plural]}
     return {
-        "name": f"author.{GROUP}",
-        "clientConfig": {"service": {"path": AUTHOR_PATH}},
-        "admissionReviewVersions": ["v1"],
-        "failurePolicy": "Ignore",
-        "matchPolicy": "Equivalent",
-        "sideEffects": "None",
-        "timeoutSeconds": TIMEOUT_S,
-        "rules": [
-            {
-                "apiGroups": [SCHEDULES.group],
-                "apiVersions": ["*"],
-                "resources": [SCHEDULES.plural],
-                "operations": ["CREATE", "UPDATE"],
-                "scope": "Namespaced",
-            }
-        ],
+        **_entry("author", AUTHOR_PATH, schedules | {"operations": ["CREATE", "UPDATE"]}),
         "namespaceSelector": {"matchExpressions": [_excluded()]},
     }
 
 
-def _entry(label_of: str, path: str, selector: dict[str, Any]) -> dict[str, Any]:
+def _pod_entry(label_of: str, path: str, selector: dict[str, Any]) -> dict[str, Any]:
     exempt = {"key": EXEMPT_NAMESPACE_LABEL, "operator": "NotIn", "values": ["true"]}
     opted_out = {"key": OPT_IN_LABEL, "operator": "NotIn", "values": ["false"]}
+    pods = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
     return {
-        "name": f"{label_of}.injection.{GROUP}",
-        "clientConfig": {"service": {"path": path}},
-        "admissionReviewVersions": ["v1"],
-        "failurePolicy": "Ignore",
-        "matchPolicy": "Equivalent",
+        **_entry(f"{label_of}.injection", path, pods),
         "reinvocationPolicy": "IfNeeded",
-        "sideEffects": "None",
-        "timeoutSeconds": TIMEOUT_S,
-        "rules": [
-            {
-                "apiGroups": [""],
-                "apiVersions": ["v1"],
-                "resources": ["pods"],
-                "operations": ["CREATE"],
-                "scope": "Namespaced",
-            }
-        ],
         "namespaceSelector": {"matchExpressions": [selector, exempt, _excluded()]},
         "objectSelector": {"matchExpressions": [opted_out]},
         "matchConditions": [
             {"name": "not-of-the-platform", "expression": f"!request.namespace.startsWith('{EXCLUDED_PREFIX}')"},
             {"name": "may-be-of-a-run", "expression": f"{_owned()} || {_labelled()}"},
         ],
+    }
+
+
+def _entry(name: str, path: str, rule: dict[str, list[str]]) -> dict[str, Any]:
+    return {
+        "name": f"{name}.{GROUP}",
+        "clientConfig": {"service": {"path": path}},
+        "admissionReviewVersions": ["v1"],
+        "failurePolicy": "Ignore",
+        "matchPolicy": "Equivalent",
+        "sideEffects": "None",
+        "timeoutSeconds": TIMEOUT_S,
+        "rules": [rule | {"scope": "Namespaced"}],
     }
 
 

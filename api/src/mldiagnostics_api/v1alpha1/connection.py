@@ -5,8 +5,8 @@ object is parsed, so that an older operator can read a newer object. Defaults ot
 the plan, because some of them are derived.
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal
+from functools import partial
+from typing import Annotated, Final, Literal
 
 from mldiagnostics.capture.model import Delivery, Recording
 from pydantic import ConfigDict, Field
@@ -211,10 +211,5 @@ class MLDiagnosticsConnection(Model):
     """Progress and result of the capture."""
 
 
-def read_connection(body: Mapping[str, Any]) -> MLDiagnosticsConnection:
-    """Parse an object as the API returns it.
-
-    Raises:
-        ValueError: Fields are invalid; the message names all of them.
-    """
-    return read_object(MLDiagnosticsConnection, body)
+read_connection = partial(read_object, MLDiagnosticsConnection)
+"""Parses an object as the API returns it; see `read_object`."""

@@ -3,8 +3,8 @@
 The CustomResourceDefinition and its reference page are generated from these models.
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
@@ -133,10 +133,5 @@ class MLRunObject(Model):
     """Phase, progress and result of the run."""
 
 
-def read_run(body: Mapping[str, Any]) -> MLRunObject:
-    """Parse an object as the API returns it.
-
-    Raises:
-        ValueError: Fields are invalid; the message names all of them.
-    """
-    return read_object(MLRunObject, body)
+read_run = partial(read_object, MLRunObject)
+"""Parses an object as the API returns it; see `read_object`."""

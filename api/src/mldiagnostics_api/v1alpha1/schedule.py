@@ -4,8 +4,8 @@ The CustomResourceDefinition and its reference page are generated from these mod
 the operator: a capture is written into it before its object is created, so that a new leader makes none twice.
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal
+from functools import partial
+from typing import Annotated, Final, Literal
 
 from mldiagnostics.capture.model import Delivery, Recording
 from pydantic import ConfigDict, Field
@@ -290,10 +290,5 @@ class MLDiagnosticsSchedule(Model):
     """Times, record and refusals of a schedule."""
 
 
-def read_schedule(body: Mapping[str, Any]) -> MLDiagnosticsSchedule:
-    """Parse an object as the API returns it.
-
-    Raises:
-        ValueError: Fields are invalid; the message names all of them.
-    """
-    return read_object(MLDiagnosticsSchedule, body)
+read_schedule = partial(read_object, MLDiagnosticsSchedule)
+"""Parses an object as the API returns it; see `read_object`."""
