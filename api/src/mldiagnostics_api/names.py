@@ -50,8 +50,6 @@ PROFILER_PORT_PREFIX: Final = "mldiag-prof"
 """Prefix of the names of container ports that are profiler ports, one for each rank in the pod."""
 
 DEFAULT_ALLOWED_PORTS: Final = "9012,9999-10014"
-PROFILE_SUBRESOURCE: Final = "profile"
-"""`create` on `pods/profile` is the permission to capture in another namespace; no server serves it."""
 
 
 class Phase(StrEnum):

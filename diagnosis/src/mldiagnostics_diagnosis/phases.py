@@ -18,8 +18,3 @@ Phase = Literal[
 ]
 PHASES: tuple[Phase, ...] = get_args(Phase)
 """`collection` is garbage collection of Python; `idle` is time that nothing in the trace explains."""
-
-HOST_PHASES: frozenset[Phase] = frozenset(
-    {"input", "host", "callback", "collection", "compilation", "transfer", "checkpoint"}
-)
-"""Phases in which the device waits for the host."""

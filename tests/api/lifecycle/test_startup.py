@@ -13,8 +13,8 @@ from mldiagnostics_api.lifecycle.startup import (
     PodStartup,
     StartupStage,
     StartupTimeline,
+    event_time,
     pods_startup,
-    pulled_times,
     waiting_message,
 )
 from support.cluster import builders as a
@@ -69,8 +69,10 @@ def pulled_event(pod: a.Object, seconds: int) -> a.Object:
 
 def test_a_start_behind_a_queue_is_divided_by_stage() -> None:
     pods = [starting_pod("w-0", scheduled=130, started=200), starting_pod("w-1", scheduled=150, started=260)]
-    pulled = pulled_times([pulled_event(pods[0], 190), pulled_event(pods[1], 250), pulled_event(pods[1], 240)])
-    views = [PodStartup.of(pod, pulled=pulled[pod["metadata"]["uid"]]) for pod in pods]
+    views = [
+        PodStartup.of(pod, pulled=event_time(pulled_event(pod, seconds)))
+        for pod, seconds in zip(pods, (190, 250), strict=True)
+    ]
     quota = {"type": "Admitted", "status": "True", "lastTransitionTime": text(100)}
     queued = StartupTimeline(created=START, admitted=true_since({"status": {"conditions": [quota]}}, "Admitted"))
     timeline = queued.merged(pods_startup(views, expected=2)).merged(StartupTimeline(first_step=at(400)))

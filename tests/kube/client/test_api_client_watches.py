@@ -41,11 +41,11 @@ class TestAgainstARealServer:
         async with asyncio.TaskGroup() as group:
             for name in names:
                 group.create_task(cluster.create(maps, config_map(name)))
-        pages = [(list(items), version) async for items, version in cluster.metadata_pages(maps)]
+        pages = [(list(items), version) async for items, version in cluster.pages(maps, metadata_only=True)]
         assert [len(items) for items, _ in pages] == [FIRST_PAGE, 7]
         assert sorted(item["metadata"]["name"] for items, _ in pages for item in items) == names
         assert await cluster.version(maps) == pages[-1][1]
-        watch = cluster.watch_metadata(maps, pages[-1][1])
+        watch = cluster.watch(maps, pages[-1][1], metadata_only=True)
         await cluster.create(maps, config_map("z"))
         event = await asyncio.wait_for(anext(watch), 30)
         assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "z")
@@ -54,13 +54,13 @@ class TestAgainstARealServer:
 
     async def test_a_watch_without_events_ends_by_itself(self, cluster: ApiClient, namespace: str) -> None:
         maps = path_to("", "v1", "secrets", namespace=namespace)
-        ((_, version),) = [page async for page in cluster.metadata_pages(maps)]
-        events = [event async for event in cluster.watch_metadata(maps, version, for_s=1)]
+        ((_, version),) = [page async for page in cluster.pages(maps, metadata_only=True)]
+        events = [event async for event in cluster.watch(maps, version, for_s=1, metadata_only=True)]
         assert {event["type"] for event in events} <= {"BOOKMARK"}
 
     async def test_an_empty_list_is_a_list(self, cluster: ApiClient, namespace: str) -> None:
         maps = path_to("", "v1", "secrets", namespace=namespace)
-        ((items, version),) = [page async for page in cluster.metadata_pages(maps)]
+        ((items, version),) = [page async for page in cluster.pages(maps, metadata_only=True)]
         assert items == []
         assert version.isdecimal()
 
@@ -71,7 +71,7 @@ class TestAgainstARealServer:
         with pytest.raises(RequestRejected, match="Not A Name"):
             await cluster.request("POST", maps, body=config_map("Not A Name"))
         with pytest.raises(NotFound):
-            await anext(cluster.metadata_pages("/apis/no.such.group/v1/things"))
+            await anext(cluster.pages("/apis/no.such.group/v1/things", metadata_only=True))
 
 
 @asynccontextmanager
@@ -109,18 +109,18 @@ async def test_an_event_may_be_long_and_arrive_in_pieces() -> None:
     head = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
     pieces = [line[start : start + 70_000] for start in range(0, len(line), 70_000)]
     async with answering(head, *pieces, line + line[:10]) as cluster:
-        assert [found async for found in cluster.watch_metadata("/api/v1/pods", "1")] == [event, event]
+        assert [found async for found in cluster.watch("/api/v1/pods", "1", metadata_only=True)] == [event, event]
 
 
 async def test_a_line_beyond_the_limit_ends_the_watch() -> None:
     head = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
     async with answering(head, *[b"x" * 2**20] * 9) as cluster:
         with pytest.raises(Unavailable, match="is longer than"):
-            await anext(cluster.watch_metadata("/api/v1/pods", "1"))
+            await anext(cluster.watch("/api/v1/pods", "1", metadata_only=True))
 
 
 async def test_a_failed_connection_names_the_watch() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"
     async with answering(head) as cluster:
         with pytest.raises(Unavailable, match="watch /api/v1/pods: the connection failed"):
-            await anext(cluster.watch_metadata("/api/v1/pods", "1"))
+            await anext(cluster.watch("/api/v1/pods", "1", metadata_only=True))

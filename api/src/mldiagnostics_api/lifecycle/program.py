@@ -61,11 +61,6 @@ class PodProgram:
         before = _ended_by(program, name, earlier[0]) if earlier else None
         return replace(_ended_by(program, name, last), before=before) if last else program
 
-    @property
-    def is_down(self) -> bool:
-        """Whether the last instance has ended, and the next one has not started."""
-        return self.ended is not None and self.started is None
-
 
 def _ended_by(program: PodProgram, container: str, end: Object) -> PodProgram:
     """Return the program with an end of its container, as the kubelet reports it."""

@@ -149,17 +149,6 @@ def waiting_message(pods: Sequence[PodStartup], *, expected: int | None = None) 
     return f"{message}; pod '{blocked[0]}': {blocked[1]}" if blocked else message
 
 
-def pulled_times(events: Iterable[Object]) -> Mapping[str, datetime]:
-    """Return when the last image of each pod was present, by pod uid, from its events."""
-    times: dict[str, datetime] = {}
-    for event in events:
-        subject = event.get("involvedObject") or event.get("regarding") or {}
-        moment = event_time(event)
-        if event.get("reason") == "Pulled" and subject.get("kind") == "Pod" and subject.get("uid") and moment:
-            times[subject["uid"]] = max(moment, times.get(subject["uid"], moment))
-    return times
-
-
 def event_time(event: Object) -> datetime | None:
     """Return when an event happened first, in both versions of the events API."""
     named = (event.get(field) for field in ("firstTimestamp", "deprecatedFirstTimestamp", "eventTime"))

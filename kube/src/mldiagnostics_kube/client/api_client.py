@@ -201,12 +201,8 @@ class ApiClient:
         accept = METADATA_LIST if metadata_only else JSON
         return self._pages(path, _selectors(labels, fields), accept=accept, page=PAGE, timeout_s=CALL_TIMEOUT_S)
 
-    def metadata_pages(self, path: str) -> AsyncIterator[tuple[list[Json], str]]:
-        """Yield the metadata of all objects, as `pages` does."""
-        return self.pages(path, metadata_only=True)
-
     async def version(self, path: str) -> str:
-        """Return the resourceVersion of a collection for `watch_metadata`."""
+        """Return the resourceVersion of a collection for `watch`."""
         pages = self._pages(path, [], accept=METADATA_LIST, page=1, timeout_s=CALL_TIMEOUT_S)
         return (await anext(pages))[1]
 
@@ -225,10 +221,6 @@ class ApiClient:
     async def delete(self, path: str, *, uid: str) -> None:
         """Delete the object with this uid; raise Conflict if the name has another uid."""
         await self.request("DELETE", path, body={"preconditions": {"uid": uid}})
-
-    def watch_metadata(self, path: str, resource_version: str, *, for_s: int = WATCH_S) -> AsyncGenerator[Json]:
-        """Yield the changes as `watch` does, as PartialObjectMetadata."""
-        return self.watch(path, resource_version, metadata_only=True, for_s=for_s)
 
     async def watch(
         self,

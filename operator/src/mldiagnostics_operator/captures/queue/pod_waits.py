@@ -116,7 +116,7 @@ class _PodWatch:
             try:
                 version = await self._cluster.version(self._path)
                 self._wake()
-                async for event in self._cluster.watch_metadata(self._path, version):
+                async for event in self._cluster.watch(self._path, version, metadata_only=True):
                     if event["type"] == "ERROR":
                         break
                     if event["type"] != "BOOKMARK":
