@@ -150,7 +150,8 @@ def _class(what: griffe.Class, path: str) -> Iterator[str]:
         yield f"```python\n{_signature(what, what.name)}\n```\n"
     yield from _docstring(what)
     listed = MEMBERS.get(what.name, what.all_members)
-    members = [what.all_members[name] for name in listed if not name.startswith("_")]
+    own: list[Any] = [what.all_members[name] for name in listed if not name.startswith("_")]
+    members = [each.final_target if each.is_alias else each for each in own]  # inherited ones are aliases
     if _is_enumeration(what):
         yield from _enumeration([each for each in members if isinstance(each, griffe.Attribute)])
         return

@@ -61,9 +61,6 @@ class CurrentRun(Protocol):
     def close(self) -> CloseSummary:
         """End the run."""
 
-    def at_exit(self) -> None:
-        """End the run as its process does."""
-
     def at_signal(self, name: str, *, dying: bool) -> bool:
         """Handle a signal; return whether the process may be ended by it now."""
 

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 CLOSE_TIMEOUT_S = 10.0
 """Default time limit of `close()`; records that are not written by then count as dropped."""
 
+SIGNAL_TIMEOUT_S = 5.0
+"""Time limit of `close()` in a signal handler: the program needs most of the 30 s of Kubernetes for a checkpoint."""
+
+LAST_WRITE_TIMEOUT_S = 2.0  # for run.json, even if a sink has used up the time
+LAST_REPORT_TIMEOUT_S = 2.0  # for the control plane, the same
+
 RUN_PHASES: dict[Phase, RunPhase] = {
     "Pending": RunPhase.PHASE_UNSPECIFIED,
     "Active": RunPhase.PHASE_ACTIVE,

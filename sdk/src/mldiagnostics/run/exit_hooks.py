@@ -120,6 +120,12 @@ class ExitHooks:
         elif isinstance(error, SystemExit):
             self._note_exit(error.code)
 
+    def note_in_flight(self) -> None:
+        """Keep the exception that is in flight, if it means failure."""
+        kind, error, _ = sys.exc_info()
+        if kind is not None and not issubclass(kind, (StopIteration, StopAsyncIteration, GeneratorExit, SystemExit)):
+            self.note_uncaught(kind, error)
+
     def note_signal(self, name: str) -> None:
         """Keep the signal that ends the process."""
         self._signal = name
@@ -149,7 +155,7 @@ class ExitHooks:
     def _close_run(self) -> None:
         run = current_run.current()
         if run is not None and self.is_ours():
-            run.at_exit()
+            run.close()
 
     def _on_child_exit(self) -> None:
         """Close the run of a multiprocessing child, with its exception, if any."""

@@ -3,58 +3,40 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mldiagnostics.clock import steady
-from mldiagnostics.configs.detection import detect
-from mldiagnostics.configs.kinds import Framework, RunPhase
 from mldiagnostics.diagnostics import warn_ignored, warn_once
-from mldiagnostics.identity.environment import session_id
 from mldiagnostics.lifecycle import current_run
 from mldiagnostics.lifecycle.outcome import EXIT_CODE_UNKNOWN, Phase, RunOutcome, judge, terminating
 from mldiagnostics.pipeline.recorder import CloseSummary
 from mldiagnostics.run import ownership, takeover
 from mldiagnostics.run.closing import (
     CLOSE_TIMEOUT_S,
+    LAST_REPORT_TIMEOUT_S,
+    LAST_WRITE_TIMEOUT_S,
     RUN_PHASES,
+    SIGNAL_TIMEOUT_S,
     call_guarded,
     final_phase,
     timeout_seconds,
     warn_failed,
     whole_step,
 )
-from mldiagnostics.run.config_dict import ConfigDict
-from mldiagnostics.run.fields import RunFields, constant_sections, kinds_section
-from mldiagnostics.run.state import RunState
+from mldiagnostics.run.parts import RunParts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
     from typing import NoReturn
 
-    from mldiagnostics.cloud import CloudEnvironment
-    from mldiagnostics.control_plane.reporter import Reporter
-    from mldiagnostics.goodput.recording.elastic_recorder import ElasticGoodputRecorder
-    from mldiagnostics.identity.resolve import ResolvedIdentity
-    from mldiagnostics.pipeline.recorder import RecordPipeline
-    from mldiagnostics.run.arguments import RunArguments
-    from mldiagnostics.run.exit_hooks import ExitHooks
-    from mldiagnostics.spool.storage import RunStorage
-
-SIGNAL_TIMEOUT_S = 5.0
-"""Time limit of `close()` in a signal handler: the program needs most of the 30 s of Kubernetes for a checkpoint."""
-
-_LAST_WRITE_TIMEOUT_S = 2.0  # for run.json, even if a sink has used up the time
-_LAST_REPORT_TIMEOUT_S = 2.0  # for the control plane, the same
-_NO_FAILURE = (StopIteration, StopAsyncIteration, GeneratorExit, SystemExit)
-"""Exceptions that do not mean failure while a run is closed."""
+    from mldiagnostics.configs.kinds import RunPhase
 
 
-class MLRun(RunFields):
+class MLRun(RunParts):
     """A run, created by `machinelearning_run`; as a context manager it closes itself.
 
     Attributes:
@@ -73,109 +55,6 @@ class MLRun(RunFields):
         ...     for batch in batches:
         ...         run.step()
     """
-
-    def __init__(
-        self,
-        fields: RunFields,
-        *,
-        arguments: RunArguments,
-        identity: ResolvedIdentity,
-        recording: RecordPipeline,
-        recorder: ElasticGoodputRecorder,
-        exit_hooks: ExitHooks,
-        cloud: CloudEnvironment,
-        leads: bool,
-        heartbeat_s: float,
-        unpickle: Callable[[str], MLRun],
-        start_threads: Callable[[MLRun], None],
-        reporter: Reporter | None = None,
-    ) -> None:
-        vars(self).update(vars(fields))
-        self.origin, self.recording, self.cloud = recording.origin, recording, cloud
-        self.storage, self.directory = self.origin.storage, self.origin.directory
-        self.sinks = arguments.sinks
-        self.recorder = recorder
-        self._storages: dict[int, RunStorage] = {}  # by process: a forked child has files of its own
-        self._exit_hooks = exit_hooks
-        self._unpickle = unpickle
-        self._reporter = reporter
-        self._start_threads = start_threads
-        self._pid = os.getpid()
-        self._records_goodput = identity.process.leads
-        self._closing = threading.RLock()
-        self._closed: CloseSummary | None = None
-        self._ending = False
-        self._is_settled = False
-        """Whether the outcome is recorded; later changes are not."""
-        self._step_callbacks: list[Callable[[int], object]] = []
-        self._close_callbacks: list[Callable[[], object]] = []
-        self._configs = ConfigDict(
-            {"softwareConfigs": {}, "hardwareConfigs": {}, "userConfigs": arguments.configs},
-            on_change=self._configs_changed,
-        )
-        self._state = RunState(
-            origin=self.origin,
-            recording=recording,
-            leads=leads,
-            heartbeat_s=heartbeat_s,
-            facts=constant_sections(fields, arguments, identity),
-            kinds=lambda: kinds_section(self),
-            configs=lambda: self._configs,
-            gather=self._gather,
-            note_clock=recorder.note_clock,
-            storage=lambda: self.files,
-        )
-
-    @property
-    def run_id(self) -> str:
-        """Id that all processes of the run share, 64 hexadecimal characters."""
-        return self.origin.run_id
-
-    @property  # type: ignore[explicit-override]  # typing.override is newer than Python 3.10
-    def framework(self) -> Framework:
-        """Framework that the program named, else the one that it has imported by now."""
-        named: Framework = vars(self)["framework"]
-        return detect() if named is Framework.DETECT else named
-
-    @framework.setter
-    def framework(self, framework: Framework) -> None:
-        vars(self)["framework"] = framework
-
-    @property
-    def files(self) -> RunStorage:
-        """Storage of this process's profiles and run.json, with a spool."""
-        storage = self._storages.get(os.getpid())
-        if storage is None:
-            from mldiagnostics.spool.storage import RunStorage  # noqa: PLC0415 - loaded by the threads that store
-
-            storage = self._storages.setdefault(
-                os.getpid(), RunStorage(self.recording.origin)
-            )  # of two threads, one wins
-        return storage
-
-    @property
-    def configs(self) -> ConfigDict:
-        """Configuration of the run.
-
-        `userConfigs`, `softwareConfigs`, `hardwareConfigs` and keys of the program.
-
-        Read and set by key and by attribute; every change is recorded.
-        """
-        return self._configs
-
-    @configs.setter
-    def configs(self, values: Mapping[str, Any]) -> None:
-        self._configs.update({"userConfigs": values})
-
-    @property
-    def last_step(self) -> int | None:
-        """Number of the last step that started, else of the last metric; None before."""
-        return self._state.last_step
-
-    @property
-    def closed(self) -> bool:
-        """Whether the run has ended for this process."""
-        return self._closed is not None
 
     def step(self, number: int | None = None, *extra: NoReturn, **unknown: NoReturn) -> None:
         """Record that a training step starts.
@@ -264,12 +143,9 @@ class MLRun(RunFields):
             return self.recording.close(timeout_seconds(timeout_s))
         with self._closing:
             if self._closed is None:
-                kind, error, _ = sys.exc_info()
-                if kind is not None and not issubclass(kind, _NO_FAILURE):
-                    self._exit_hooks.note_uncaught(kind, error)
-                self._end(final_phase(phase), timeout_seconds(timeout_s))
-        assert self._closed is not None  # noqa: S101 - for mypy: set above
-        return self._closed
+                self._exit_hooks.note_in_flight()
+                return self._end(final_phase(phase), timeout_seconds(timeout_s))
+            return self._closed
 
     def __enter__(self) -> MLRun:  # noqa: PYI034 - Self is newer than Python 3.10
         return self
@@ -287,7 +163,7 @@ class MLRun(RunFields):
     def __deepcopy__(self, _: object) -> MLRun:  # with a configuration that holds it, say
         return self
 
-    def __reduce__(self) -> tuple[Callable[[str], MLRun], tuple[str]]:  # type: ignore[explicit-override]
+    def __reduce__(self) -> tuple[Callable[[str], object], tuple[str]]:  # type: ignore[explicit-override]
         return self._unpickle, (self.display_name,)
 
     def __repr__(self) -> str:  # type: ignore[explicit-override]  # typing.override is newer than Python 3.10
@@ -300,17 +176,13 @@ class MLRun(RunFields):
             requested_at: Time of the call of `machinelearning_run`, in Unix seconds.
         """
         current_run.enter(self)
-        self._watch_for_daemons()
+        takeover.watch(self)
         self._exit_hooks.watch_sigterm()
         if self._records_goodput:
             self.recorder.record_job_start_time(requested_at)
         self._state.start(requested_at)
         if self._reporter is not None:
             self._reporter.start(self._state.view)
-
-    def _watch_for_daemons(self) -> None:
-        session, incarnation = session_id(0), self.origin.incarnation
-        self.recording.on_child = lambda: takeover.watch(self, session, incarnation)
 
     def lead_in_child(self, parent: str) -> None:
         """Lead the run in this forked child, a daemon whose parent has ended.
@@ -334,7 +206,7 @@ class MLRun(RunFields):
                 self.recorder.record_job_start_time(self._state.started)
             if self._reporter is not None:
                 self._reporter.start(self._state.view)
-        self._watch_for_daemons()
+        takeover.watch(self)
         forked_exit.guard(self._end_by_sigterm)
         self._start_threads(self)
 
@@ -342,10 +214,6 @@ class MLRun(RunFields):
         """Close the run in the thread that receives SIGTERM in a daemon."""
         self._exit_hooks.note_signal("SIGTERM")
         self.close(timeout_s=SIGNAL_TIMEOUT_S)
-
-    def at_exit(self) -> None:
-        """Close the run at the end of the process."""
-        self.close()
 
     def at_signal(self, name: str, *, dying: bool) -> bool:
         """Record a signal: as the run's end if `dying`, else as its reason.
@@ -363,7 +231,7 @@ class MLRun(RunFields):
         self._state.sync(SIGNAL_TIMEOUT_S / 2)
         return True
 
-    def _end(self, phase: Phase | None, timeout_s: float) -> None:
+    def _end(self, phase: Phase | None, timeout_s: float) -> CloseSummary:
         deadline = time.monotonic() + timeout_s
         self._closed = CloseSummary()  # a callback may close the run too
         self._ending = threading.current_thread() is threading.main_thread()
@@ -382,34 +250,19 @@ class MLRun(RunFields):
 
             leave_exit_status(self.directory, self.origin.incarnation)
         self._closed = self.recording.close(timeout_s)
-        self._state.finish(max(deadline - time.monotonic(), _LAST_WRITE_TIMEOUT_S))
+        self._state.finish(max(deadline - time.monotonic(), LAST_WRITE_TIMEOUT_S))
         if self._reporter is not None:
-            self._reporter.finish(max(deadline - time.monotonic(), _LAST_REPORT_TIMEOUT_S))
+            self._reporter.finish(max(deadline - time.monotonic(), LAST_REPORT_TIMEOUT_S))
         if (files := self._storages.get(os.getpid())) is not None:
             files.close()
         ownership.release(self.run_id, os.environ)
         current_run.leave(self)
         self._ending = False
         self._exit_hooks.unwatch_sigterm()
+        return self._closed
 
     def _settle(self, outcome: RunOutcome, *, last: bool, at: float | None = None) -> None:
         self.run_phase = RUN_PHASES[outcome.phase]
         self._state.settle(outcome, last=last, at=at)
         if self._reporter is not None:
             self._reporter.wake()
-
-    def _configs_changed(self) -> None:
-        if self._is_settled:
-            warn_once(
-                "configs-closed",
-                f"configs of run {self.display_name!r}: changed after close() and not recorded; change them earlier",
-            )
-        self._state.configs_changed()
-
-    def _gather(self) -> None:
-        if self._is_settled:
-            return
-        from mldiagnostics.configs import gather  # noqa: PLC0415 - on the run's thread, not with the first import
-
-        if changes := gather(self.framework.value, self._configs):
-            self._configs.update(changes)

@@ -113,37 +113,7 @@ def machinelearning_run(  # noqa: PLR0917 - the order of parameters is that of G
         ...         run.step(step)
         ...         metrics.record("loss", train_step(), step=step)
     """
-    requested_at = time.time()
-    options = RunOptions(
-        name=name,
-        run_group=run_group,
-        configs=configs,
-        gcs_path=gcs_path,
-        base_url=base_url,
-        cluster_id=cluster_id,
-        project=project,
-        region=region,
-        metrics_record_interval_sec=metrics_record_interval_sec,
-        on_demand_xprof=on_demand_xprof,
-        log_system_metrics=log_system_metrics,
-        environment=environment,
-        framework=framework,
-        serving_engine=serving_engine,
-        run_workload_id=run_workload_id,
-        metric_only_run=metric_only_run,
-        metrics_exporter_config=metrics_exporter_config,
-        accelerator_orchestrator=accelerator_orchestrator,
-        application_framework=application_framework,
-        rl_orchestrator=rl_orchestrator,
-        storage=storage,
-        sinks=sinks,
-        on_full=on_full,
-        strict=strict,
-        tags=tags,
-        notes=notes,
-        unknown=unknown,
-    )
-    return _start(options, requested_at)
+    return _start(RunOptions(**locals()), time.time())
 
 
 def _start(options: RunOptions, requested_at: float) -> MLRun:

@@ -16,42 +16,34 @@ from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics.identity.environment import session_id
 from mldiagnostics.layout import RUN_RECORD
+from mldiagnostics.lifecycle.current_run import CurrentRun
 from mldiagnostics.lifecycle.outcome import FINAL
 from mldiagnostics.run import ownership
 
 PAUSE_S = 0.1
 
 
-class ForkedRun(Protocol):
+class ForkedRun(CurrentRun, Protocol):
     """A run in a forked child."""
-
-    @property
-    def run_id(self) -> str:
-        """Id of the run."""
-
-    storage: str
-    """Root of all runs."""
 
     def lead_in_child(self, parent: str) -> None:
         """Lead the run, after the process of this incarnation."""
 
 
-def watch(run: ForkedRun, session: int, incarnation: str) -> None:
-    """Lead the run in this forked child, if it is a daemon, once the parent has ended.
+def watch(run: ForkedRun) -> None:
+    """Lead the run in a forked child that is a daemon, once this process has ended."""
+    session, incarnation = session_id(0), run.origin.incarnation
 
-    Args:
-        run: The run of the parent.
-        session: Session of the process that started the run.
-        incarnation: Incarnation of that process.
-    """
-    if session_id(0) != session:
-        thread = threading.Thread(target=_serve, args=(run, incarnation), name="mldiagnostics-takeover", daemon=True)
-        thread.start()
+    def lead() -> None:
+        if session_id(0) != session:
+            threading.Thread(target=_serve, args=(run, incarnation), name="mldiagnostics-takeover", daemon=True).start()
+
+    run.recording.on_child = lead
 
 
 def _serve(run: ForkedRun, incarnation: str) -> None:
     try:
-        while not ownership.claim(run.run_id, os.environ):
+        while not ownership.claim(run.origin.run_id, os.environ):
             time.sleep(PAUSE_S)
         if not _is_over(run, incarnation):
             run.lead_in_child(incarnation)
@@ -64,7 +56,7 @@ def _is_over(run: ForkedRun, incarnation: str) -> bool:
     from mldiagnostics.store import open_store  # noqa: PLC0415 - only in a daemon
 
     try:
-        with open_store(run.storage).open(f"{run.run_id}/{RUN_RECORD}") as file:
+        with open_store(run.storage).open(f"{run.origin.run_id}/{RUN_RECORD}") as file:
             document = json.load(file)
     except (MLDiagnosticsError, OSError, ValueError):
         return False
