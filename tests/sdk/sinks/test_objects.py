@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from mldiagnostics.pipeline.records import Record, decode
 from mldiagnostics.sinks import SinkMaker, SinkRefused, SinkUnavailable, sink_maker
-from mldiagnostics.sinks.objects import ObjectJsonlSink
+from mldiagnostics.sinks.jsonl import OBJECT_BYTES
+from mldiagnostics.sinks.objects import ObjectSink
+from mldiagnostics.sinks.segments import Segments
 from mldiagnostics.spool.directory import abandoned_directories
 from mldiagnostics.store import open_store
 from support.records import RUN, eventually, origin, run_program
@@ -61,7 +63,7 @@ def test_each_flush_uploads_an_object_and_empties_the_spool(bucket_url: str, spo
 
 def test_an_object_is_closed_at_its_size(gcs_bucket: str) -> None:
     root = f"gs://{gcs_bucket}"
-    sink = ObjectJsonlSink(root, RUN, origin(), object_bytes=600)
+    sink = ObjectSink(root, origin(), lambda top: Segments(top / RUN, origin(), max_bytes=600), records=256)
     for start in range(0, 12, 3):
         sink.write(numbers(start))
     sink.flush()
@@ -116,7 +118,13 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_waiting_bytes_are_limited() -> None:
-    sink = ObjectJsonlSink("gs://bucket", RUN, origin(), max_waiting_bytes=1000)
+    sink = ObjectSink(
+        "gs://bucket",
+        origin(),
+        lambda top: Segments(top, origin(), max_bytes=OBJECT_BYTES),
+        records=256,
+        max_waiting_bytes=1000,
+    )
     with pytest.raises(SinkRefused, match="wait for"):  # noqa: PT012 - one of the first hundred
         for start in range(100):
             sink.write(numbers(start))

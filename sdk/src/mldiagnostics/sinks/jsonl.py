@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 from mldiagnostics.layout import sanitize
 from mldiagnostics.locations import local_path
 from mldiagnostics.pipeline.sink import BatchPolicy, Sink, SinkMaker
-from mldiagnostics.sinks.local_first import LocalFirst
+from mldiagnostics.sinks.local_first import LocalFirst, LocalSink
 from mldiagnostics.sinks.segments import Segments
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from mldiagnostics.identity.origin import Origin
-    from mldiagnostics.pipeline.records import Record
-    from mldiagnostics.sinks.objects import ObjectJsonlSink
+    from mldiagnostics.sinks.objects import ObjectSink
 
 LOCAL_SEGMENT_BYTES = 64 * 1024 * 1024
+OBJECT_BYTES = 8 * 1024 * 1024
+_BATCH_RECORDS = 256
 
 
 def maker(url: str) -> SinkMaker:
@@ -40,36 +40,6 @@ def log_maker(place: str) -> SinkMaker:
     return SinkMaker(f"jsonl:{place}", lambda origin: _sink(place, "", origin))
 
 
-class LocalJsonlSink:
-    """Appends lines to files on the local disk; readers see each batch at once."""
-
-    batch_policy = BatchPolicy(records=256)
-    durable = True
-
-    def __init__(self, directory: Path, origin: Origin) -> None:
-        self._segments = Segments(directory, origin, max_bytes=LOCAL_SEGMENT_BYTES)
-
-    def open(self) -> None:
-        """Create a file, so that an unwritable disk fails at once."""
-        self._segments.open()
-
-    def write(self, batch: Sequence[Record]) -> None:
-        """Append the batch."""
-        self._segments.append(batch)
-
-    @property
-    def number(self) -> int:
-        """The number of its last file."""
-        return self._segments.number
-
-    def flush(self) -> None:
-        """Do nothing: no records are buffered."""
-
-    def close(self) -> None:
-        """Close the file."""
-        self._segments.close()
-
-
 def _check(place: str) -> None:
     if local_path(place) is None:
         from mldiagnostics.spool.queue import check_location  # noqa: PLC0415 - imports stores only where one is used
@@ -78,13 +48,17 @@ def _check(place: str) -> None:
 
 
 def _sink(place: str, folder: str, origin: Origin) -> Sink:
-    def object_sink(root: str, number: int = 0) -> ObjectJsonlSink:
-        from mldiagnostics.sinks.objects import ObjectJsonlSink  # noqa: PLC0415 - imports stores only where one is used
+    def object_sink(root: str, number: int = 0) -> ObjectSink:
+        from mldiagnostics.sinks.objects import ObjectSink  # noqa: PLC0415 - imports stores only where one is used
 
-        return ObjectJsonlSink(root, folder, origin, number=number)
+        def files(top: Path) -> Segments:
+            return Segments(top / folder, origin, max_bytes=OBJECT_BYTES, number=number)
+
+        return ObjectSink(root, origin, files, records=_BATCH_RECORDS)
 
     local = local_path(place)
     if local is None:
         return object_sink(place)
-    direct = LocalJsonlSink(local / folder, origin)
-    return LocalFirst(str(local), direct, lambda: object_sink(str(local), direct.number))
+    segments = Segments(local / folder, origin, max_bytes=LOCAL_SEGMENT_BYTES)
+    direct = LocalSink(segments, BatchPolicy(records=_BATCH_RECORDS))
+    return LocalFirst(str(local), direct, lambda: object_sink(str(local), segments.number))

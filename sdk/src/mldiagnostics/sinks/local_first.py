@@ -1,28 +1,45 @@
-"""A sink on the local disk that uses the spool if its path is not writable."""
+"""Sinks on the local disk; one uses the spool if its path is not writable."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from mldiagnostics.pipeline.sink import BatchPolicy, Sink, SinkUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from mldiagnostics.pipeline.records import Record
+    from mldiagnostics.sinks.objects import BatchFiles, ObjectSink
 
 RETRY_S = 60.0
 """How often spooled files are moved to the path, if it is writable by then."""
 
 
-class SpooledFileSink(Sink, Protocol):
-    """A sink that collects its files in the spool."""
+class LocalSink:
+    """Appends batches to local files; readers see each at once."""
 
-    @property
-    def spool(self) -> Path:
-        """The spool directory of its files. Raises `SinkUnavailable` without one."""
+    durable = True
+
+    def __init__(self, files: BatchFiles, batch_policy: BatchPolicy) -> None:
+        self._files = files
+        self.batch_policy = batch_policy
+
+    def open(self) -> None:
+        """Create a file, so that an unwritable disk fails at once."""
+        self._files.open()
+
+    def write(self, batch: Sequence[Record]) -> None:
+        """Append the batch."""
+        self._files.append(batch)
+
+    def flush(self) -> None:
+        """Do nothing: no records are buffered."""
+
+    def close(self) -> None:
+        """Close the file."""
+        self._files.close()
 
 
 class LocalFirst:
@@ -34,11 +51,11 @@ class LocalFirst:
 
     durable = True
 
-    def __init__(self, place: str, direct: Sink, make_spooled: Callable[[], SpooledFileSink]) -> None:
+    def __init__(self, place: str, direct: Sink, make_spooled: Callable[[], ObjectSink]) -> None:
         self._place = place
         self._direct = direct
         self._make_spooled = make_spooled
-        self._spooled: SpooledFileSink | None = None
+        self._spooled: ObjectSink | None = None
 
     @property
     def batch_policy(self) -> BatchPolicy:

@@ -19,7 +19,7 @@ from mldiagnostics.locations import local_path
 from mldiagnostics.pipeline.gil import GilYielder
 from mldiagnostics.pipeline.sink import BatchPolicy, Sink, SinkMaker, SinkUnavailable
 from mldiagnostics.sinks.event_frames import frames, number_event, scalar_event, version_event
-from mldiagnostics.sinks.local_first import LocalFirst
+from mldiagnostics.sinks.local_first import LocalFirst, LocalSink
 from mldiagnostics.text.file_errors import file_problem
 
 if TYPE_CHECKING:
@@ -28,10 +28,9 @@ if TYPE_CHECKING:
 
     from mldiagnostics.identity.origin import Origin
     from mldiagnostics.pipeline.records import Record
-    from mldiagnostics.spool.queue import SpoolQueue
+    from mldiagnostics.sinks.objects import ObjectSink
 
-FLUSH_S = 60.0
-"""Longest age of a record in an open file, in seconds."""
+_BATCH_RECORDS = 1024
 
 MAX_COUNTERS = 10_000
 """Limit of tags with a counted step; the steps of further ones stay 0."""
@@ -57,79 +56,24 @@ def maker(url: str, *, folder: str | None = None) -> SinkMaker:
 
     def make(origin: Origin) -> Sink:
         inner = _folder(origin) if folder is None else folder
+
+        def object_sink() -> ObjectSink:
+            from mldiagnostics.sinks.objects import ObjectSink  # noqa: PLC0415 - imports stores only where one is used
+
+            return ObjectSink(
+                str(local or root),
+                origin,
+                lambda top: EventFile(top / inner, origin),
+                records=_BATCH_RECORDS,
+                part="tensorboard",
+            )
+
         if local is None:
-            return ObjectTensorBoardSink(root, inner, origin)
-        events = LocalTensorBoardSink(local / inner, origin)
-        return LocalFirst(str(local), events, lambda: ObjectTensorBoardSink(str(local), inner, origin))
+            return object_sink()
+        direct = LocalSink(EventFile(local / inner, origin), BatchPolicy(records=_BATCH_RECORDS, gather_s=0.1))
+        return LocalFirst(str(local), direct, object_sink)
 
     return SinkMaker(url, make)
-
-
-class LocalTensorBoardSink:
-    """Appends events to one local file; TensorBoard sees each batch at once."""
-
-    batch_policy = BatchPolicy(records=1024, gather_s=0.1)
-    durable = True
-
-    def __init__(self, folder: Path, origin: Origin) -> None:
-        self._file = EventFile(folder, origin)
-
-    def open(self) -> None:
-        """Create the file, so that an unwritable disk fails at once."""
-        self._file.open()
-
-    def write(self, batch: Sequence[Record]) -> None:
-        """Append the batch's metrics."""
-        self._file.append(batch)
-
-    def flush(self) -> None:
-        """Do nothing: no records are buffered."""
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-
-class ObjectTensorBoardSink:
-    """Collects events in local files and uploads each as one object once it is closed."""
-
-    batch_policy = BatchPolicy(records=1024, flush_s=FLUSH_S)
-    durable = True
-
-    def __init__(self, root: str, folder: str, origin: Origin) -> None:
-        from mldiagnostics.spool.queue import SpoolQueue  # noqa: PLC0415 - imports stores only where one is used
-
-        self._queue: SpoolQueue = SpoolQueue(root, origin, part="tensorboard")
-        self._folder, self._origin = folder, origin
-        self._file: EventFile | None = None
-
-    @property
-    def spool(self) -> Path:
-        """The spool directory of its files. Raises `SinkUnavailable` without one."""
-        return self._queue.place
-
-    def open(self) -> None:
-        """Prepare the local files."""
-        if self._file is None:
-            self._file = EventFile(self._queue.files / self._folder, self._origin)
-
-    def write(self, batch: Sequence[Record]) -> None:
-        """Append the batch's metrics to a local file. Raises `SpoolFull` at the limit."""
-        self._queue.require_room()
-        if self._file is not None:
-            self._file.append(batch)
-
-    def flush(self) -> None:
-        """Close the file and upload all waiting files."""
-        if self._file is not None:
-            self._file.close()
-        self._queue.deliver()
-
-    def close(self) -> None:
-        """Leave the files that were not uploaded to the next process."""
-        if self._file is not None:
-            self._file.close()
-        self._queue.close()
 
 
 class EventFile:
