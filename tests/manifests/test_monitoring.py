@@ -12,10 +12,10 @@ from mldiagnostics.metric_types import NO_UNIT, UNITS, MetricType
 from mldiagnostics.pipeline.records import Record
 from mldiagnostics.sinks.prometheus import SeriesTable
 from mldiagnostics_kube.process.metrics import MetricSpec
-from mldiagnostics_operator import telemetry as operator_telemetry
-from mldiagnostics_operator.control_plane import telemetry as control_plane_telemetry
-from mldiagnostics_operator.runs import telemetry as run_telemetry
-from mldiagnostics_webhook import telemetry as webhook_telemetry
+from mldiagnostics_operator.control_plane.telemetry import ControlPlaneMetrics
+from mldiagnostics_operator.runs.telemetry import RunMetrics
+from mldiagnostics_operator.telemetry import OperatorMetrics
+from mldiagnostics_webhook.telemetry import WebhookMetrics
 from prometheus_client import CollectorRegistry, Histogram, Info
 from release.parts import OPERATOR, PARTS, WEBHOOK, Part
 from release.render import Object, rendered
@@ -24,10 +24,7 @@ from support.records import origin
 
 each_part = pytest.mark.parametrize("part", PARTS, ids=lambda part: part.folder)
 ON = {"metrics.prometheusRule.enabled": True, "metrics.dashboards.enabled": True}
-MODULES = {
-    OPERATOR.name: (operator_telemetry, control_plane_telemetry, run_telemetry),
-    WEBHOOK.name: (webhook_telemetry,),
-}
+METRICS = {OPERATOR.name: (OperatorMetrics, ControlPlaneMetrics, RunMetrics), WEBHOOK.name: (WebhookMetrics,)}
 OF_PROCESSES = {"process_cpu_seconds_total", "process_resident_memory_bytes"}
 OF_TARGETS = {"namespace", "job", "pod", "instance"}
 """Labels that a ServiceMonitor adds to every series."""
@@ -51,7 +48,7 @@ def series(part: Part) -> dict[str, set[str]]:
     """Return the labels of every series that a process of the part has, by name."""
     found: dict[str, set[str]] = {}
     for spec in (
-        item for module in MODULES[part.name] for item in vars(module).values() if isinstance(item, MetricSpec)
+        item for metrics in METRICS[part.name] for item in vars(metrics).values() if isinstance(item, MetricSpec)
     ):
         labels = set(spec.labels)
         if spec.type is Histogram:
@@ -153,9 +150,8 @@ def test_dashboards_ask_for_series_that_exist(part: Part) -> None:
 
 @each_part
 def test_every_metric_of_the_list_is_registered(part: Part) -> None:
-    """The list above is read from the modules; a registry of the process proves that it is whole."""
-    metrics = {OPERATOR.name: operator_telemetry.OperatorMetrics, WEBHOOK.name: webhook_telemetry.WebhookMetrics}
-    registry: CollectorRegistry = metrics[part.name]().registry
+    """The list above is read from the classes; a registry of the process proves that it is whole."""
+    registry: CollectorRegistry = METRICS[part.name][0]().registry
     registered = {sample for metric in registry.collect() for sample in {item.name for item in metric.samples}}
     unlabelled = {name for name, labels in series(part).items() if not labels} - series_of_sdk().keys()
     assert unlabelled <= registered

@@ -3,91 +3,75 @@
 import sys
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final, Self
+from typing import Final
 
 from mldiagnostics_kube.process import metrics
-from mldiagnostics_kube.process.metrics import MetricSpec
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector, generate_latest
-
-_BUILD: Final = MetricSpec(Info, "mldiagnostics_webhook", "Version of the webhook and name of the cluster.")
-_REVIEWS: Final = MetricSpec(
-    Counter,
-    "mldiagnostics_webhook_reviews_total",
-    "Reviews by result (injected, skipped, failed, unreadable, refused) and reason.",
-    ("result", "reason"),
-)
-_DURATION: Final = MetricSpec(
-    Histogram,
-    "mldiagnostics_webhook_review_duration_seconds",
-    "Time from the last byte of a review to its answer, lookups included.",
-    buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5),
-)
-_IN_FLIGHT: Final = MetricSpec(
-    Gauge, "mldiagnostics_webhook_reviews_in_flight", "Reviews that are being read or answered."
-)
-_CLOSED: Final = MetricSpec(
-    Counter,
-    "mldiagnostics_webhook_connections_closed_total",
-    "Connections that the webhook closed: TooMany (for a newer one, or refused) or TimedOut (no request in time).",
-    ("reason",),
-)
-_LOOKUPS: Final = MetricSpec(
-    Counter,
-    "mldiagnostics_webhook_lookups_total",
-    "Lookups of namespaces and owners by outcome: cache (hit), server (miss), nowhere (no such object), forbidden, "
-    "failed.",
-    ("found",),
-)
-_WATCHES: Final = MetricSpec(
-    Gauge,
-    "mldiagnostics_webhook_watch",
-    "1 for the current state of each kind's watch: unknown, followed, behind, absent or forbidden.",
-    ("kind", "state"),
-)
-_OBJECTS: Final = MetricSpec(
-    Gauge, "mldiagnostics_webhook_cached_objects", "Objects of each kind in the cache.", ("kind",)
-)
-_LEFT_OUT: Final = MetricSpec(
-    Gauge,
-    "mldiagnostics_webhook_cache_left_out",
-    "Changes of each kind since the start that did not fit into the cache; their objects are read on demand.",
-    ("kind",),
-)
-_CERTIFICATE_EXPIRY: Final = MetricSpec(
-    Gauge,
-    "mldiagnostics_webhook_certificate_expiry_timestamp_seconds",
-    "Expiry of the serving certificate in seconds since 1970; 0 without a certificate.",
-)
+from mldiagnostics_kube.process.metrics import MetricSpec, ProcessMetrics
+from prometheus_client import Counter, Gauge, Histogram, Info
 
 LOOKUPS: Final = ("cache", "server", "nowhere", "forbidden", "failed")
 
 
-class WebhookMetrics:
+class WebhookMetrics(ProcessMetrics):
     """Metrics of one process.
 
     Label values are bounded; namespaces and object names are never labels.
     """
 
-    def __init__(self) -> None:
-        self.registry = registry = CollectorRegistry()
-        ProcessCollector(registry=registry)
-        self._build = _BUILD.register(registry)
-        self._reviews = _REVIEWS.register(registry)
-        self._by_outcome: dict[tuple[str, str], Counter] = {}
-        self._duration = _DURATION.register(registry)
-        self._in_flight = _IN_FLIGHT.register(registry)
-        self._closed = _CLOSED.register(registry)
-        lookups = _LOOKUPS.register(registry)
-        self._lookups = {outcome: lookups.labels(outcome) for outcome in LOOKUPS}
-        self._watches = _WATCHES.register(registry)
-        self._objects = _OBJECTS.register(registry)
-        self._left_out = _LEFT_OUT.register(registry)
-        self._certificate_expiry = _CERTIFICATE_EXPIRY.register(registry)
+    _build = MetricSpec(Info, "mldiagnostics_webhook", "Version of the webhook and name of the cluster.")
+    _reviews = MetricSpec(
+        Counter,
+        "mldiagnostics_webhook_reviews_total",
+        "Reviews by result (injected, skipped, failed, unreadable, refused) and reason.",
+        ("result", "reason"),
+    )
+    _duration = MetricSpec(
+        Histogram,
+        "mldiagnostics_webhook_review_duration_seconds",
+        "Time from the last byte of a review to its answer, lookups included.",
+        buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5),
+    )
+    _in_flight = MetricSpec(
+        Gauge, "mldiagnostics_webhook_reviews_in_flight", "Reviews that are being read or answered."
+    )
+    _closed = MetricSpec(
+        Counter,
+        "mldiagnostics_webhook_connections_closed_total",
+        "Connections that the webhook closed: TooMany (for a newer one, or refused) or TimedOut (no request in time).",
+        ("reason",),
+    )
+    _lookups = MetricSpec(
+        Counter,
+        "mldiagnostics_webhook_lookups_total",
+        "Lookups of namespaces and owners by outcome: cache (hit), server (miss), nowhere (no such object), forbidden, "
+        "failed.",
+        ("found",),
+    )
+    _watches = MetricSpec(
+        Gauge,
+        "mldiagnostics_webhook_watch",
+        "1 for the current state of each kind's watch: unknown, followed, behind, absent or forbidden.",
+        ("kind", "state"),
+    )
+    _objects = MetricSpec(
+        Gauge, "mldiagnostics_webhook_cached_objects", "Objects of each kind in the cache.", ("kind",)
+    )
+    _left_out = MetricSpec(
+        Gauge,
+        "mldiagnostics_webhook_cache_left_out",
+        "Changes of each kind since the start that did not fit into the cache; their objects are read on demand.",
+        ("kind",),
+    )
+    _certificate_expiry = MetricSpec(
+        Gauge,
+        "mldiagnostics_webhook_certificate_expiry_timestamp_seconds",
+        "Expiry of the serving certificate in seconds since 1970; 0 without a certificate.",
+    )
 
-    def identify(self, *, version: str, cluster: str) -> Self:
-        """Set the version and the cluster's name."""
-        self._build.info({"version": version, "cluster": cluster})
-        return self
+    def __init__(self) -> None:
+        super().__init__()
+        self._by_outcome: dict[tuple[str, str], Counter] = {}
+        self._by_lookup = {outcome: self._lookups.labels(outcome) for outcome in LOOKUPS}
 
     def reviewed(self, *, result: str, reason: str) -> None:
         """Count an answer."""
@@ -110,7 +94,7 @@ class WebhookMetrics:
 
     def looked_up(self, outcome: str, times: int = 1) -> None:
         """Count lookups with one of the outcomes `LOOKUPS`."""
-        self._lookups[outcome].inc(times)
+        self._by_lookup[outcome].inc(times)
 
     def watch(self, kind: str, *, before: str, now: str) -> None:
         """Record that the watch of a kind changed its state."""
@@ -130,10 +114,6 @@ class WebhookMetrics:
             return end.timestamp() if end else 0.0
 
         self._certificate_expiry.set_function(timestamp)
-
-    def exposition(self) -> bytes:
-        """Render all metrics in Prometheus' text format."""
-        return generate_latest(self.registry)
 
 
 def reference() -> str:

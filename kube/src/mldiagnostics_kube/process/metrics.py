@@ -1,9 +1,9 @@
 """Declarations of metrics, and the reference page made of a process's metrics."""
 
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Info, ProcessCollector, generate_latest
 from prometheus_client.metrics import MetricWrapperBase
 
 M = TypeVar("M", bound=MetricWrapperBase)
@@ -17,9 +17,11 @@ class MetricSpec(Generic[M]):
     """Declaration of a metric, for `/metrics` and the reference page.
 
     Example:
-        REVIEWS = MetricSpec(Counter, "mldiagnostics_webhook_reviews_total", "Reviews by result.", ("result",))
-        reviews = REVIEWS.register(registry)
-        reviews.labels("injected").inc()
+        class WebhookMetrics(ProcessMetrics):
+            _reviews = MetricSpec(Counter, "mldiagnostics_webhook_reviews_total", "Reviews by result.", ("result",))
+
+            def reviewed(self, result: str) -> None:
+                self._reviews.labels(result).inc()
     """
 
     type: type[M]
@@ -36,6 +38,37 @@ class MetricSpec(Generic[M]):
         """Create the metric in a registry."""
         options: dict[str, Any] = {"buckets": self.buckets} if self.buckets else {}
         return self.type(self.name, self.help, self.labels, registry=registry, **options)
+
+    def __get__(self, instance: object, owner: object) -> M:
+        raise AttributeError(f"{self.name}: not registered")  # the metric itself hides this in `Metrics`
+
+
+class Metrics:
+    """Metrics in a registry: one for each `MetricSpec` of the class, by its name."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        specs = {name: each for name, each in vars(type(self)).items() if isinstance(each, MetricSpec)}
+        vars(self).update({name: spec.register(registry) for name, spec in specs.items()})
+
+
+class ProcessMetrics(Metrics):
+    """Metrics of a process, in a registry of their own."""
+
+    _build: MetricSpec[Info]
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        super().__init__(self.registry)
+
+    def identify(self, *, version: str, cluster: str) -> Self:
+        """Set the version of the process and the name of the cluster."""
+        self._build.info({"version": version, "cluster": cluster})
+        return self
+
+    def exposition(self) -> bytes:
+        """Return all metrics in Prometheus' text format."""
+        return generate_latest(self.registry)
 
 
 def reference(registry: CollectorRegistry, *, title: str, module: str, notes: str) -> str:

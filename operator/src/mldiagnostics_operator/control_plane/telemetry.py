@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from mldiagnostics_kube.process.metrics import MetricSpec
+from mldiagnostics_kube.process.metrics import Metrics, MetricSpec
 from prometheus_client import Counter, Gauge, Histogram
 
 if TYPE_CHECKING:
@@ -14,71 +14,63 @@ if TYPE_CHECKING:
 
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 
-_REQUESTS: Final = MetricSpec(
-    Counter,
-    "mldiagnostics_control_plane_requests_total",
-    "Requests to the control-plane API, by endpoint (reports, peer, other) and HTTP status; 0: closed without one.",
-    labels=("endpoint", "status"),
-)
-_DURATION: Final = MetricSpec(
-    Histogram,
-    "mldiagnostics_control_plane_report_duration_seconds",
-    "Time from the end of a report's body to its answer, without the wait of final reports for the journal.",
-    buckets=_SECONDS,
-)
-_REJECTED: Final = MetricSpec(
-    Counter,
-    "mldiagnostics_control_plane_rejected_total",
-    "Requests that were not served, by reason.",
-    labels=("reason",),
-)
-_DROPPED: Final = MetricSpec(
-    Counter,
-    "mldiagnostics_control_plane_peer_dropped_total",
-    "Requests of the peer's client that were answered and dropped, by reason.",
-    labels=("reason",),
-)
-_LOOKUPS: Final = MetricSpec(
-    Counter,
-    "mldiagnostics_control_plane_lookups_total",
-    "Look-ups at the API server for reports, by kind (tokenreview, owners, address).",
-    labels=("kind",),
-)
-_JOURNAL: Final = MetricSpec(
-    Counter,
-    "mldiagnostics_control_plane_journal_writes_total",
-    "Writes of a run's journal, by result (written, failed).",
-    labels=("result",),
-)
-_RUNS: Final = MetricSpec(Gauge, "mldiagnostics_control_plane_runs", "Reported runs in memory.")
-_PROCESSES: Final = MetricSpec(Gauge, "mldiagnostics_control_plane_processes", "Processes of reported runs in memory.")
 
-
-_LIMITED: Final = MetricSpec(
-    Counter,
-    "mldiagnostics_control_plane_limited_total",
-    "Reports that were refused, kept in part, not persisted or got no MLRun because their namespace has used its "
-    "share, by namespace.",
-    labels=("namespace",),
-)
 _MAX_NAMESPACES: Final = 32
 """Namespaces with a label of their own; the others share an empty one."""
 
 
-class ControlPlaneMetrics:
+class ControlPlaneMetrics(Metrics):
     """The metrics of the control-plane API in a registry."""
 
+    _requests = MetricSpec(
+        Counter,
+        "mldiagnostics_control_plane_requests_total",
+        "Requests to the control-plane API, by endpoint (reports, peer, other) and HTTP status; 0: closed without one.",
+        labels=("endpoint", "status"),
+    )
+    _duration = MetricSpec(
+        Histogram,
+        "mldiagnostics_control_plane_report_duration_seconds",
+        "Time from the end of a report's body to its answer, without the wait of final reports for the journal.",
+        buckets=_SECONDS,
+    )
+    _rejected = MetricSpec(
+        Counter,
+        "mldiagnostics_control_plane_rejected_total",
+        "Requests that were not served, by reason.",
+        labels=("reason",),
+    )
+    _dropped = MetricSpec(
+        Counter,
+        "mldiagnostics_control_plane_peer_dropped_total",
+        "Requests of the peer's client that were answered and dropped, by reason.",
+        labels=("reason",),
+    )
+    _lookups = MetricSpec(
+        Counter,
+        "mldiagnostics_control_plane_lookups_total",
+        "Look-ups at the API server for reports, by kind (tokenreview, owners, address).",
+        labels=("kind",),
+    )
+    _journal = MetricSpec(
+        Counter,
+        "mldiagnostics_control_plane_journal_writes_total",
+        "Writes of a run's journal, by result (written, failed).",
+        labels=("result",),
+    )
+    _runs = MetricSpec(Gauge, "mldiagnostics_control_plane_runs", "Reported runs in memory.")
+    _processes = MetricSpec(Gauge, "mldiagnostics_control_plane_processes", "Processes of reported runs in memory.")
+    _limited = MetricSpec(
+        Counter,
+        "mldiagnostics_control_plane_limited_total",
+        "Reports that were refused, kept in part, not persisted or got no MLRun because their namespace has used its "
+        "share, by namespace.",
+        labels=("namespace",),
+    )
+
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._requests = _REQUESTS.register(registry)
-        self._duration = _DURATION.register(registry)
-        self._rejected = _REJECTED.register(registry)
-        self._dropped = _DROPPED.register(registry)
-        self._lookups = _LOOKUPS.register(registry)
-        self._journal = _JOURNAL.register(registry)
-        self._limited = _LIMITED.register(registry)
+        super().__init__(registry)
         self._limited_namespaces: set[str] = set()
-        self._runs = _RUNS.register(registry)
-        self._processes = _PROCESSES.register(registry)
 
     def size(self, runs: Callable[[], int], processes: Callable[[], int]) -> None:
         """Read the numbers of runs and processes from these functions."""

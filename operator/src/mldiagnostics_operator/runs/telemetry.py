@@ -7,50 +7,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mldiagnostics.goodput.buckets import BadputType
 from mldiagnostics_api.runs.signals import Signal
-from mldiagnostics_kube.process.metrics import MetricSpec
+from mldiagnostics_kube.process.metrics import Metrics, MetricSpec
 from prometheus_client import Counter, Gauge
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from mldiagnostics_api.v1alpha1 import RunGoodput
-    from prometheus_client import CollectorRegistry
-
-_RUNS: Final = MetricSpec(
-    Counter, "mldiagnostics_run_phases_total", "Changes of a run's phase, by the new phase.", labels=("phase",)
-)
-_RUNS_CREATED: Final = MetricSpec(Counter, "mldiagnostics_runs_recorded_total", "Runs that this operator created.")
-_RUNS_MISSING: Final = MetricSpec(
-    Gauge,
-    "mldiagnostics_runs_resource_missing",
-    "1 while the leader records no run because the resource MLRun is not served to it. Captures go on.",
-)
-_RUN_STATUS_WRITES: Final = MetricSpec(
-    Counter,
-    "mldiagnostics_run_status_writes_total",
-    "Writes of a run's status, by result (written, gone, failed).",
-    labels=("result",),
-)
-_RUNS_FOLLOWED: Final = MetricSpec(Gauge, "mldiagnostics_runs_unfinished", "Unfinished runs that the leader follows.")
-_SIGNALS: Final = MetricSpec(
-    Gauge, "mldiagnostics_runs_signalled", "Unfinished runs with a raised signal, by signal.", labels=("signal",)
-)
-_RUN_SIGNAL: Final = MetricSpec(
-    Gauge,
-    "mldiagnostics_run_signal",
-    "1 while a signal of a run is raised. Of at most 100 signals, those raised first; "
-    "mldiagnostics_runs_signalled counts all.",
-    labels=("run_namespace", "run", "signal"),
-)
-_TIME: Final = MetricSpec(
-    Gauge,
-    "mldiagnostics_runs_time_seconds",
-    "Time of the unfinished runs by their accounts of goodput: productive, or lost by cause; custom causes together.",
-    labels=("cause",),
-)
-_WORKLOADS_LEFT_OUT: Final = MetricSpec(
-    Gauge, "mldiagnostics_workloads_left_out", "Changes of workloads that the leader had no room for."
-)
 
 
 PRODUCTIVE: Final = "productive"
@@ -69,19 +32,45 @@ class RaisedSignal(NamedTuple):
     signal: Signal
 
 
-class RunMetrics:
+class RunMetrics(Metrics):
     """The metrics of runs in a registry."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._phases = _RUNS.register(registry)
-        self._created = _RUNS_CREATED.register(registry)
-        self._missing = _RUNS_MISSING.register(registry)
-        self._status_writes = _RUN_STATUS_WRITES.register(registry)
-        self._followed = _RUNS_FOLLOWED.register(registry)
-        self._signals = _SIGNALS.register(registry)
-        self._run_signal = _RUN_SIGNAL.register(registry)
-        self._time = _TIME.register(registry)
-        self._left_out = _WORKLOADS_LEFT_OUT.register(registry)
+    _phases = MetricSpec(
+        Counter, "mldiagnostics_run_phases_total", "Changes of a run's phase, by the new phase.", labels=("phase",)
+    )
+    _created = MetricSpec(Counter, "mldiagnostics_runs_recorded_total", "Runs that this operator created.")
+    _missing = MetricSpec(
+        Gauge,
+        "mldiagnostics_runs_resource_missing",
+        "1 while the leader records no run because the resource MLRun is not served to it. Captures go on.",
+    )
+    _status_writes = MetricSpec(
+        Counter,
+        "mldiagnostics_run_status_writes_total",
+        "Writes of a run's status, by result (written, gone, failed).",
+        labels=("result",),
+    )
+    _followed = MetricSpec(Gauge, "mldiagnostics_runs_unfinished", "Unfinished runs that the leader follows.")
+    _signals = MetricSpec(
+        Gauge, "mldiagnostics_runs_signalled", "Unfinished runs with a raised signal, by signal.", labels=("signal",)
+    )
+    _run_signal = MetricSpec(
+        Gauge,
+        "mldiagnostics_run_signal",
+        "1 while a signal of a run is raised. Of at most 100 signals, those raised first; "
+        "mldiagnostics_runs_signalled counts all.",
+        labels=("run_namespace", "run", "signal"),
+    )
+    _time = MetricSpec(
+        Gauge,
+        "mldiagnostics_runs_time_seconds",
+        "Time of the unfinished runs by their accounts of goodput: productive, or lost by cause; custom causes "
+        "together.",
+        labels=("cause",),
+    )
+    _left_out = MetricSpec(
+        Gauge, "mldiagnostics_workloads_left_out", "Changes of workloads that the leader had no room for."
+    )
 
     def missing(self, *, missing: bool) -> None:
         """Set whether no run is recorded because the resource is not served."""
