@@ -82,7 +82,9 @@ def _message(error: Exception) -> str:
     if isinstance(error, MLDiagnosticsError):
         return str(error)
     if isinstance(error, OSError) and error.filename:
-        return f"{error.filename}: {error.strerror}; check the path and its permissions"
+        from mldiagnostics.text.file_errors import file_problem  # noqa: PLC0415 - as above
+
+        return f"{error.filename}: {file_problem(error)}"
     if isinstance(error, OSError) and sys.stdout is not None:
         try:
             sys.stdout.flush()

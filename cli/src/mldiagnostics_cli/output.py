@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from mldiagnostics.errors import ConfigurationError
@@ -66,7 +66,10 @@ def show(text: str, *, replace: str | None = None) -> None:
         sys.stdout.write(shown)
         sys.stdout.flush()
     except OSError as error:
-        _stop_writing(error)
+        reason = unwritable(error)
+        if isinstance(error, BrokenPipeError):
+            raise click.exceptions.Exit(CLOSED_PIPE) from error
+        raise reason from error
 
 
 def note(text: str) -> None:
@@ -125,10 +128,3 @@ def unwritable(error: OSError) -> ConfigurationError:
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return ConfigurationError(f"standard output: cannot be written: {file_problem(error, 'write to another file')}")
-
-
-def _stop_writing(error: OSError) -> NoReturn:
-    reason = unwritable(error)
-    if isinstance(error, BrokenPipeError):
-        raise click.exceptions.Exit(CLOSED_PIPE) from error
-    raise reason from error

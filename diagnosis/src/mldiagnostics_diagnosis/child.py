@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.layout import TRACE_SUFFIX
+from mldiagnostics.text.file_errors import file_problem
 
 from mldiagnostics_diagnosis.limits import CORRUPT, TOO_LARGE, Limits
 from mldiagnostics_diagnosis.summary import MAX_SUMMARY_BYTES, HostSummary, parse_summary
@@ -41,7 +42,7 @@ def summarize(path: Path, *, limits: Limits | None = None, host: str | None = No
     try:
         trace_bytes = path.stat().st_size
     except OSError as error:
-        raise TraceUnreadable(f"{path}: cannot be read: {error.strerror}; check its permissions") from None
+        raise TraceUnreadable(f"{path}: cannot be read: {file_problem(error, 'pass another file')}") from None
     if not trace_bytes:
         raise TraceUnreadable(f"{path}: is empty; capture the host again")
     name = host or path.name.removesuffix(TRACE_SUFFIX)

@@ -19,6 +19,7 @@ from mldiagnostics.errors import ConfigurationError, LogMissing, MLDiagnosticsEr
 from mldiagnostics.goodput import options
 from mldiagnostics.goodput.load_reports import ReportQuery, read
 from mldiagnostics.goodput.render.words import encodable
+from mldiagnostics.text.file_errors import file_problem
 from mldiagnostics.text.terminal import printable
 
 if TYPE_CHECKING:
@@ -88,7 +89,8 @@ def _print(text: str) -> None:
     except OSError as error:  # the interpreter's own flush must not fail again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):  # else the reader has stopped reading
-            raise ConfigurationError(f"standard output: cannot be written: {error}") from error
+            problem = file_problem(error, "write to another file")
+            raise ConfigurationError(f"standard output: cannot be written: {problem}") from error
 
 
 if __name__ == "__main__":

@@ -7,10 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol
 
-from mldiagnostics.errors import NotStored, StoreError, StoreForbidden
+from mldiagnostics.errors import NotStored, StoreForbidden
 from mldiagnostics.layout import RECORDS_DIR, RecordSegment, record_segment
 from mldiagnostics.locations import local_path
 from mldiagnostics.store import open_store
+from mldiagnostics.store.local import store_error
 from mldiagnostics.store.shared import Reader
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class LocalRecordFiles:
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise _unreadable(self._directory, error) from error
+            raise store_error(error, self._directory) from error
         return sorted(files)
 
     def open(self, files: Sequence[RecordFile]) -> Iterator[tuple[RecordFile, BinaryIO]]:
@@ -108,7 +109,7 @@ class LocalRecordFiles:
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
-                raise _unreadable(file.key, error) from error
+                raise store_error(error, file.key) from error
             yield file, opened
 
 
@@ -144,8 +145,3 @@ class StoredRecordFiles:
                 return opened.read()
         except NotStored:
             return None
-
-
-def _unreadable(path: str, error: OSError) -> StoreError:
-    kind = StoreForbidden if isinstance(error, PermissionError) else StoreError
-    return kind(f"{path}: cannot be read: {error.strerror or error}; grant this user the right to read it")

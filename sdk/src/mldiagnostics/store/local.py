@@ -170,7 +170,7 @@ class LocalStore:
         try:
             yield
         except OSError as error:
-            raise _store_error(error, self._shown(path)) from error
+            raise store_error(error, self._shown(path)) from error
 
     def _require_directory(self) -> None:
         """Raise `NotADirectoryError` if the root exists and is not a directory."""
@@ -230,9 +230,10 @@ def _errors_of(shown: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise _store_error(error, shown) from error
+        raise store_error(error, shown) from error
 
 
-def _store_error(error: OSError, shown: str) -> StoreError:
+def store_error(error: OSError, shown: str) -> StoreError:
+    """Return the error of a store for that of a file, whose path or name is `shown`."""
     kind = next((kind for kind, numbers in _KINDS.items() if error.errno in numbers), StoreError)
     return kind(f"{shown}: {file_problem(error)}")
