@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from inspect import signature
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from mldiagnostics.locations import DEFAULT_STORAGE
@@ -14,7 +15,7 @@ from mldiagnostics_cli.commands.options import STORAGE_VARIABLE, OutputFormat, e
 from mldiagnostics_cli.commands.schedule_options import cron_option, time_zone_option, trigger_option
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
     from mldiagnostics_kube.client.cluster_options import ClusterOptions
 
@@ -29,6 +30,8 @@ def _parse_duration(text: str) -> int:
 
     return milliseconds(text)
 
+
+T = TypeVar("T")
 
 _NARROWING = ("ranks", "slices", "nodes", "container", "limit")
 _OF_CLUSTER = ("namespace", "context", "kubeconfig", "direct", "wait")
@@ -138,26 +141,12 @@ _OF_CLUSTER = ("namespace", "context", "kubeconfig", "direct", "wait")
 @output_option()
 def capture(
     *,
-    target: tuple[str, ...],
-    selector: str | None,
-    storage: str | None,
     cluster: ClusterOptions,
-    files: tuple[str, ...],
-    slurm_job: str | None,
-    vms: tuple[str, ...],
-    tpu_vms: tuple[str, ...],
-    zone: str | None,
     wait: bool | None,
-    direct: bool,
-    every: str | None,
-    cron: str | None,
-    time_zone: str | None,
-    triggers: tuple[str, ...],
-    per_day: int | None,
     open_page: bool,
     no_diagnosis: bool,
     output: OutputFormat,
-    **options: Any,
+    **_: Any,
 ) -> None:
     """Profile running processes on all hosts at the same moment, into one XProf session.
 
@@ -180,26 +169,13 @@ def capture(
     from mldiagnostics_cli.interruption import run_interruptibly
 
     context = click.get_current_context()
-    arguments = RecurrenceArguments(
-        every=every, cron=cron, time_zone=time_zone, triggers=triggers, per_day=per_day, pulse=options["pulse"]
-    )
+    given, arguments = context.params, _of_options(RecurrenceArguments, context.params)
     check_options(context, is_repeated=arguments.are_given)
-    narrowing = {name: options.pop(name) for name in _NARROWING}
-    if options["pulse"] and not typed_options(context, "duration"):
-        options["duration"] = None
-    settings = CaptureSettings(**options, diagnosed=not no_diagnosis)
-    if vms or tpu_vms:
-        refuse_options(context, "VMs", "selector", "storage", *_NARROWING, *_OF_CLUSTER)
-        work = _by_vm(vms or tpu_vms, settings, output, zone=zone or "", is_tpu=bool(tpu_vms))
-    elif files or slurm_job:
-        refuse_options(context, "addresses", "selector", "storage", *_NARROWING, *_OF_CLUSTER)
-        work = _by_address(target, files, slurm_job, settings, output)
-    else:
-        waits = settings.dry_run or arguments.are_given or open_page or (_is_on_terminal() if wait is None else wait)
-        work = _by_target(
-            target, cluster, narrowing, settings, output, selector=selector, storage=storage, wait=waits, direct=direct
-        )
-    work = _diagnosed(work, settings, output)
+    if given["pulse"] and not typed_options(context, "duration"):
+        given = {**given, "duration": None}
+    settings = _of_options(CaptureSettings, given, diagnosed=not no_diagnosis)
+    waits = settings.dry_run or arguments.are_given or open_page or (_is_on_terminal() if wait is None else wait)
+    work = _diagnosed(_chosen(cluster, settings, output, wait=waits), settings, output)
     if arguments.are_given:
         work = _repeated(work, arguments, cluster, is_dry_run=settings.dry_run)
     end = run_interruptibly(work)
@@ -208,6 +184,29 @@ def capture(
 
         open_capture(end, cluster)
     raise click.exceptions.Exit(end.exit_code)
+
+
+def _of_options(kind: Callable[..., T], given: dict[str, Any], **more: Any) -> T:
+    """Return an object of the options that have the names of its fields."""
+    return kind(**{name: given[name] for name in signature(kind).parameters if name in given}, **more)
+
+
+def _chosen(cluster: ClusterOptions, settings: CaptureSettings, output: OutputFormat, *, wait: bool) -> CaptureWork:
+    """Return the capture of the VMs, addresses or other targets that the command names."""
+    context = click.get_current_context()
+    given = context.params
+    if vms := given["vms"] or given["tpu_vms"]:
+        from mldiagnostics_cli.captures.by_vm import capture_vms
+
+        refuse_options(context, "VMs", "selector", "storage", *_NARROWING, *_OF_CLUSTER)
+        zone, is_tpu = given["zone"], bool(given["tpu_vms"])
+        return lambda interruption: capture_vms(
+            vms, settings, output, interruption=interruption, zone=zone, is_tpu=is_tpu
+        )
+    if given["files"] or given["slurm_job"]:
+        refuse_options(context, "addresses", "selector", "storage", *_NARROWING, *_OF_CLUSTER)
+        return _by_address(given["target"], given["files"], given["slurm_job"], settings, output)
+    return _by_target(given["target"], cluster, settings, output, wait=wait)
 
 
 def _is_on_terminal() -> bool:
@@ -286,39 +285,20 @@ def _by_address(
     return lambda interruption: capture_addresses(addresses, settings, output, interruption=interruption)
 
 
-def _by_vm(
-    names: tuple[str, ...], settings: CaptureSettings, output: OutputFormat, *, zone: str, is_tpu: bool
-) -> CaptureWork:
-    from mldiagnostics_cli.captures.by_vm import capture_vms
-
-    return lambda interruption: capture_vms(
-        names, settings, output, interruption=interruption, zone=zone, is_tpu=is_tpu
-    )
-
-
 def _by_target(
-    texts: tuple[str, ...],
-    cluster: ClusterOptions,
-    narrowing: dict[str, Any],
-    settings: CaptureSettings,
-    output: OutputFormat,
-    *,
-    selector: str | None,
-    storage: str | None,
-    wait: bool,
-    direct: bool,
+    texts: tuple[str, ...], cluster: ClusterOptions, settings: CaptureSettings, output: OutputFormat, *, wait: bool
 ) -> CaptureWork:
     from mldiagnostics_cli.captures.cluster_target import ClusterTarget, TargetNarrowing, parse_targets
     from mldiagnostics_cli.sources import is_run_directory
 
     context = click.get_current_context()
-    narrowed = TargetNarrowing(**narrowing)
+    narrowed, selector = _of_options(TargetNarrowing, context.params), context.params["selector"]
     is_files = selector is None and len(texts) == 1 and is_run_directory(texts[0])
     target = ClusterTarget(run=texts[0]) if is_files else parse_targets(texts, selector)
     if target is None:
         refuse_options(context, "addresses", "storage", *_NARROWING, *_OF_CLUSTER)
         return _by_address(texts, (), None, settings, output)
-    if direct:
+    if context.params["direct"]:
         from mldiagnostics_cli.captures.direct import capture_directly
 
         refuse_options(context, "pods", "storage")
@@ -335,6 +315,6 @@ def _by_target(
         return in_cluster
     from mldiagnostics_cli.captures.by_run import FilesOfRun, capture_here_or
 
-    files = FilesOfRun(target.run, storage, are_typed=bool(typed_options(context, "storage")))
+    files = FilesOfRun(target.run, context.params["storage"], are_typed=bool(typed_options(context, "storage")))
     needs_cluster = typed_options(context, "container", "wait")
     return capture_here_or(in_cluster, files, narrowed, settings, output, needs_cluster=needs_cluster)

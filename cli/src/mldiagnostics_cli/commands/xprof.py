@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -103,28 +103,7 @@ def xprof() -> None:
 @cluster_options()
 @output_option()
 def _create(
-    *,
-    reference: str,
-    on: str,
-    name: str | None,
-    another: bool,
-    port: int,
-    idle_s: float,
-    cache_bytes: int,
-    open_page: bool,
-    image: str | None,
-    claim: str | None,
-    service_account: str | None,
-    bucket_secret: str | None,
-    machine_type: str | None,
-    zone: str | None,
-    memory: str | None,
-    ingress_host: str | None,
-    wait: bool,
-    dry_run: bool,
-    storage: str | None,
-    cluster: ClusterOptions,
-    output: OutputFormat,
+    *, reference: str, on: str, storage: str | None, cluster: ClusterOptions, output: OutputFormat, **options: Any
 ) -> None:
     """Host XProf over a log directory; an existing server for the directory is shown instead of a second one.
 
@@ -138,48 +117,49 @@ def _create(
     only ssh reaches; gcloud makes it, and it costs until it is deleted. Open the last two with `mldiag xprof connect`.
     """
     from mldiagnostics_cli.profiles.references import named_directory
-    from mldiagnostics_cli.xprof.hosting import create_here, create_in_cluster, create_on_machine
 
     log_directory = named_directory(SourceChoice(storage=storage, cluster=cluster), reference)
     if on == LOCAL:
-        create_here(
-            log_directory,
-            output,
-            name=name,
-            port=port,
-            idle_s=idle_s,
-            cache_bytes=cache_bytes,
-            another=another,
-            open_page=open_page,
-        )
+        from mldiagnostics_cli.xprof.hosting import create_here
+
+        names = ("name", "port", "idle_s", "cache_bytes", "another", "open_page")
+        create_here(log_directory, output, **{name: options[name] for name in names})
     elif on == GCE:
-        from mldiagnostics_cli.xprof.gce import MACHINE_TYPE, MachineSpec
-
-        machine = MachineSpec(
-            log_directory=log_directory.rstrip("/"),
-            zone=needed(zone, "--zone", "a zone such as us-east5-a"),
-            name=name or "",
-            machine_type=machine_type or MACHINE_TYPE,
-            service_account=service_account,
-        )
-        create_on_machine(machine, output, another=another)
+        _create_on_machine(log_directory, output, **options)
     else:
-        from mldiagnostics_cli.xprof.instances import trimmed
-        from mldiagnostics_cli.xprof.manifests import XprofSpec, resources_of
+        _create_in_cluster(log_directory, cluster, output, **options)
 
-        spec = XprofSpec(
-            name=name or "",
-            log_directory=trimmed(log_directory),
-            image=needed(image, "--image", "an image with the commands xprof and python3"),
-            claim=claim,
-            service_account=service_account,
-            bucket_secret=bucket_secret,
-            cache_bytes=cache_bytes,
-            resources=resources_of(machine_type, memory),
-            host=ingress_host,
-            idle_s=idle_s,
-        )
-        create_in_cluster(cluster, spec, output, another=another, wait=wait, dry_run=dry_run)
+
+def _create_on_machine(log_directory: str, output: OutputFormat, **options: Any) -> None:
+    from mldiagnostics_cli.xprof.gce import MACHINE_TYPE, MachineSpec
+    from mldiagnostics_cli.xprof.hosting import create_on_machine
+
+    machine = MachineSpec(
+        log_directory=log_directory.rstrip("/"),
+        zone=needed(options["zone"], "--zone", "a zone such as us-east5-a"),
+        name=options["name"] or "",
+        machine_type=options["machine_type"] or MACHINE_TYPE,
+        service_account=options["service_account"],
+    )
+    create_on_machine(machine, output, another=options["another"])
+
+
+def _create_in_cluster(log_directory: str, cluster: ClusterOptions, output: OutputFormat, **options: Any) -> None:
+    from mldiagnostics_cli.xprof.hosting import create_in_cluster
+    from mldiagnostics_cli.xprof.instances import trimmed
+    from mldiagnostics_cli.xprof.manifests import XprofSpec, resources_of
+
+    names = ("claim", "service_account", "bucket_secret", "cache_bytes", "idle_s")
+    spec = XprofSpec(
+        name=options["name"] or "",
+        log_directory=trimmed(log_directory),
+        image=needed(options["image"], "--image", "an image with the commands xprof and python3"),
+        resources=resources_of(options["machine_type"], options["memory"]),
+        host=options["ingress_host"],
+        **{name: options[name] for name in names},
+    )
+    steps = {name: options[name] for name in ("another", "wait", "dry_run")}
+    create_in_cluster(cluster, spec, output, **steps)
 
 
 @xprof.command("list", epilog=examples("mldiag xprof list", "mldiag xprof list --on kubernetes -A -o wide"))
