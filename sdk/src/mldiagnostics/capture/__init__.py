@@ -8,8 +8,7 @@ Independent of Kubernetes.
 `capture` and `run` need the extra `capture`; the value types need no dependencies.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mldiagnostics.capture.model import (
     Control,
@@ -25,6 +24,7 @@ from mldiagnostics.capture.model import (
     TraceSink,
     Verify,
 )
+from mldiagnostics.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from mldiagnostics.capture.api import capture
@@ -54,8 +54,4 @@ __all__ = [
 _LAZY = {"ByteBudget": "budget", "CaptureReport": "report", "capture": "api", "run": "engine"}
 """Loaded on first access, because most of it needs grpc."""
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = lazy_names(globals(), {name: f"{__name__}.{module}" for name, module in _LAZY.items()})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from mldiagnostics.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from mldiagnostics.goodput.queries.elastic_calculator import ElasticGoodputCalculator
@@ -19,12 +20,4 @@ _HOMES = {
 }
 """Name -> the module that has it: a training process that only records loads only the recorder."""
 
-
-def __getattr__(name: str) -> object:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(globals(), _HOMES)

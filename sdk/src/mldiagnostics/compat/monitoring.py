@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mldiagnostics.lazy_names import lazy_names
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
@@ -174,13 +176,4 @@ def _warn(problem: str) -> None:
     warn_once("goodput-monitor", f"goodput monitor: {problem}")
 
 
-def __getattr__(name: str) -> object:
-    if name == "GCPOptions":
-        from mldiagnostics.goodput.google_cloud import GCPOptions  # noqa: PLC0415 - loaded on demand
-
-        return GCPOptions
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(globals(), {"GCPOptions": "mldiagnostics.goodput.google_cloud"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mldiagnostics.compat.monitoring import GoodputMonitor
+from mldiagnostics.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,13 +63,4 @@ class ElasticGoodputMonitor(GoodputMonitor):
         self._arguments["slices"] = include_slice_efficiency
 
 
-def __getattr__(name: str) -> object:
-    if name == "GCPOptions":
-        from mldiagnostics.goodput.google_cloud import GCPOptions  # noqa: PLC0415 - loaded on demand
-
-        return GCPOptions
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(globals(), {"GCPOptions": "mldiagnostics.goodput.google_cloud"})

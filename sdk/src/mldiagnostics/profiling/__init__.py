@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from mldiagnostics.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from mldiagnostics.profiling.on_demand import start_on_demand_xprof, stop_on_demand_xprof
@@ -18,8 +19,4 @@ _MODULES = {
 }
 """Public name -> module, imported on first use, so that other modules of the package load without it."""
 
-
-def __getattr__(name: str) -> object:
-    if name in _MODULES:
-        return getattr(import_module(_MODULES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = lazy_names(globals(), _MODULES)

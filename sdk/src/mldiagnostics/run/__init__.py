@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from mldiagnostics.configs.kinds import (
@@ -14,6 +13,7 @@ from mldiagnostics.configs.kinds import (
     RunPhase,
     ServingEngine,
 )
+from mldiagnostics.lazy_names import lazy_names
 from mldiagnostics.lifecycle import current_run
 from mldiagnostics.run.config_dict import ConfigDict
 
@@ -50,7 +50,4 @@ def current() -> MLRun | None:
     return cast("MLRun | None", current_run.current())
 
 
-def __getattr__(name: str) -> object:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = lazy_names(globals(), _HOMES)
