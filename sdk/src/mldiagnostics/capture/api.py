@@ -85,20 +85,7 @@ def capture(
     Example:
         >>> report = capture(["10.0.0.7:9999", "10.0.0.8:9999"], storage="gs://bucket/profiles")  # doctest: +SKIP
     """
-    prepared = prepare_capture(
-        addresses,
-        storage=storage,
-        duration_ms=duration_ms,
-        session=session,
-        tracers=tracers,
-        recording=recording,
-        start_lead_ms=start_lead_ms,
-        deadline_s=deadline_s,
-        allow_old_server=allow_old_server,
-        max_trace_bytes=max_trace_bytes,
-        stems=stems,
-    )
-    return _run_blocking(prepared.run())
+    return _run_blocking(prepare_capture(**locals()).run())
 
 
 def prepare_capture(
