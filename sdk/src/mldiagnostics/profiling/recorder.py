@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,6 +15,30 @@ class CannotRecord(Exception):
 
 class Busy(CannotRecord):
     """Another profiling session is active; a retry may succeed."""
+
+
+@dataclass(frozen=True, slots=True)
+class NativeRecording:
+    """A session of XLA's profiler, which JAX and torch_xla share.
+
+    Attributes:
+        session: The framework's own object.
+        profiler: Its name, for messages.
+        other: A call that starts another session.
+    """
+
+    session: Any
+    profiler: str
+    other: str
+
+    def stop(self) -> bytes:
+        """See `TraceRecording.stop`; the framework releases the GIL meanwhile."""
+        try:
+            return bytes(self.session.stop())
+        except Exception as error:
+            if "profiling session active" in str(error):
+                raise Busy(f"another profiling session is active (an on-demand capture or {self.other})") from error
+            raise CannotRecord(f"{self.profiler} failed: {error}") from error
 
 
 class TraceRecording(Protocol):

@@ -17,7 +17,7 @@ import jax
 from jaxlib.version import __version__ as jaxlib_version
 
 from mldiagnostics.errors import MissingExtraError
-from mldiagnostics.profiling.recorder import Busy, CannotRecord
+from mldiagnostics.profiling.recorder import CannotRecord, NativeRecording
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,10 +47,10 @@ class JaxRecorder:
             raise CannotRecord(f"JAX {jax.__version__}: its profiler has moved; please report this") from None
         return module
 
-    def start(self) -> JaxRecording:
+    def start(self) -> NativeRecording:
         """See `TraceRecorder.start`; never initialises JAX's backends."""
-        self._require_idle()
-        return JaxRecording(self._session(_HOST_LEVEL))
+        self._session(0).stop()  # a session reports another one only when it is stopped (0.1 ms)
+        return self._session(_HOST_LEVEL)
 
     def serve(self, port: int) -> ProfilerServer:
         """See `TraceRecorder.serve`; starts JAX's own server, or ours where that freezes."""
@@ -72,34 +72,11 @@ class JaxRecorder:
             ) from error
         return ProfilerService(self, port)
 
-    def _require_idle(self) -> None:
-        """Raise `Busy` if another session is active.
-
-        A session reports that only when it is stopped, so one is started and stopped at once (0.1 ms).
-        """
-        try:
-            self._session(0).stop()
-        except Exception as error:
-            raise _error_of(error) from error
-
-    def _session(self, host_level: int) -> Any:
+    def _session(self, host_level: int) -> NativeRecording:
         options = self._native.ProfileOptions()
         options.host_tracer_level, options.python_tracer_level = host_level, 0
-        return self._native.ProfilerSession(options)
-
-
-class JaxRecording:
-    """A session of jaxlib's profiler."""
-
-    def __init__(self, session: Any) -> None:
-        self._session = session
-
-    def stop(self) -> bytes:
-        """See `TraceRecording.stop`; jaxlib releases the GIL meanwhile."""
-        try:
-            return bytes(self._session.stop())
-        except Exception as error:
-            raise _error_of(error) from error
+        session = self._native.ProfilerSession(options)
+        return NativeRecording(session, "JAX's profiler", "jax.profiler.start_trace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +90,3 @@ class JaxServer:
 
 def _major_minor(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".")[:2])
-
-
-def _error_of(error: Exception) -> CannotRecord:
-    if "profiling session active" in str(error):
-        return Busy("another profiling session is active (an on-demand capture or jax.profiler.start_trace)")
-    return CannotRecord(f"JAX's profiler failed: {error}")
