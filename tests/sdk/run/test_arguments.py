@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.run import ApplicationFramework, Framework, RlOrchestrator
 from mldiagnostics.run.arguments import RunArguments, normalized_location, read_arguments
-from mldiagnostics.run.options import RunOptions
 from mldiagnostics.run.settings import read_settings
 
 PARAMETERS = [
@@ -49,7 +48,7 @@ def read(said: dict[str, Any], env: dict[str, str] | None = None) -> tuple[RunAr
     problems: dict[str, str] = {}
     settings = read_settings(env or {}, problems)
     platforms = (env or {}).get("JAX_PLATFORMS", "")
-    return read_arguments(RunOptions(**said), settings=settings, platforms=platforms, problems=problems), problems
+    return read_arguments(said, settings=settings, platforms=platforms, problems=problems), problems
 
 
 def meant(**said: Any) -> RunArguments:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,7 +20,6 @@ from mldiagnostics.configs.kinds import (
 )
 from mldiagnostics.lifecycle.description import MAX_NOTES, MAX_TAG, MAX_TAGS, fitting_tags
 from mldiagnostics.locations import BUCKET_SCHEMES, DEFAULT_STORAGE
-from mldiagnostics.run.options import RunOptions
 from mldiagnostics.run.settings import ON_FULL
 from mldiagnostics.sink_urls import split_sinks
 
@@ -34,9 +33,6 @@ _EXPORTERS = {"cloud_logging": "cloud-logging:", "otel": "otlp:"}
 """Google's name of a destination for metrics -> our sink."""
 
 _Member = TypeVar("_Member", bound=Enum)
-
-PARAMETERS = tuple(each.name for each in fields(RunOptions) if each.name != "unknown")
-"""Names of the parameters of `machinelearning_run`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +72,15 @@ class RunArguments:
 
 
 def read_arguments(
-    options: RunOptions, *, settings: RunSettings, platforms: str, problems: dict[str, str]
+    options: Mapping[str, Any], *, settings: RunSettings, platforms: str, problems: dict[str, str]
 ) -> RunArguments:
     """Return valid arguments.
 
     Those of the options, else of the settings, else the defaults.
 
     Args:
-        options: Arguments as the program passed them.
+        options: Arguments of any type as the program passed them, by the parameters of `machinelearning_run`. None
+            stands for an argument that was not passed.
         settings: Values of the environment.
         platforms: Value of JAX_PLATFORMS.
         problems: Receives a message for each invalid argument, by its name.
@@ -143,12 +140,12 @@ class _ArgumentReader:
     A value of another type counts as not given and is reported.
     """
 
-    def __init__(self, options: RunOptions, problems: dict[str, str]) -> None:
+    def __init__(self, options: Mapping[str, Any], problems: dict[str, str]) -> None:
         self._options = options
         self._problems = problems
 
     def value(self, parameter: str) -> Any:
-        return getattr(self._options, parameter)
+        return self._options.get(parameter)
 
     def report(self, parameter: str, problem: str) -> None:
         self._problems[parameter] = f"machinelearning_run({parameter}={_shown(self.value(parameter))}) {problem}"
@@ -161,7 +158,7 @@ class _ArgumentReader:
         return "prod"
 
     def name(self) -> str:
-        name = self._options.name
+        name = self.value("name")
         if isinstance(name, str) and name.strip():
             return name
         if isinstance(name, int | float | Enum | PurePath) and not isinstance(name, bool):
@@ -223,7 +220,7 @@ class _ArgumentReader:
         return match[1]
 
     def configs(self) -> Mapping[str, Any]:
-        value = self._options.configs
+        value = self.value("configs")
         if value is None or isinstance(value, Mapping):
             return value or {}
         plain = jsonable(value)  # a dataclass, a namespace, the configuration object of a framework
@@ -235,7 +232,7 @@ class _ArgumentReader:
     def location(self, location: str) -> str:
         scheme, separator, _ = location.partition("://")
         if separator and scheme not in {*BUCKET_SCHEMES, "file"}:
-            parameter = "storage" if self._options.storage else "gcs_path"
+            parameter = "storage" if self.value("storage") else "gcs_path"
             self.report(
                 parameter,
                 f"or MLDIAG_STORAGE: {location!r} is not a storage location; ./{DEFAULT_STORAGE} is used; set a path, "
@@ -245,7 +242,7 @@ class _ArgumentReader:
         return location
 
     def sinks(self) -> tuple[str, ...]:
-        value = self._options.sinks
+        value = self.value("sinks")
         if value is None:
             return ()
         if isinstance(value, str):
@@ -256,7 +253,7 @@ class _ArgumentReader:
         return ()
 
     def tags(self) -> tuple[str, ...]:
-        value = self._options.tags
+        value = self.value("tags")
         given = value.split(",") if isinstance(value, str) and value else value or ()
         if not isinstance(given, list | tuple | set | frozenset):
             self.report("tags", "is not a list of texts and is ignored; write tags=['baseline']")
@@ -277,13 +274,13 @@ class _ArgumentReader:
         return text[:MAX_NOTES]
 
     def on_full(self) -> OnFull | None:
-        value = self._options.on_full
+        value = self.value("on_full")
         if value is not None and value not in ON_FULL:
             self.report("on_full", "is not 'drop' or 'wait' and is ignored")
         return ON_FULL.get(str(value))
 
     def exporters(self) -> Mapping[str, Any] | None:
-        value = self._options.metrics_exporter_config
+        value = self.value("metrics_exporter_config")
         if value is None or isinstance(value, Mapping):
             return value
         self.report("metrics_exporter_config", "is not a dictionary and is ignored")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -90,41 +90,29 @@ class RunFields:
 def run_fields(
     arguments: RunArguments, identity: ResolvedIdentity, origin: Origin, *, control_plane: str | None
 ) -> RunFields:
-    """Return the fields of a new run."""
-    return RunFields(
-        name=origin.run_id,
-        display_name=arguments.name,
-        run_group=arguments.run_group,
-        gcs_path=arguments.gcs_path,
-        location=arguments.region,
-        project=arguments.project,
-        workload_details=dict(identity.identity.workload) if identity.identity else {},
-        workload_targets=[{"hostname": origin.host}],
-        orchestrator=_orchestrator(identity),
-        on_demand_xprof=arguments.on_demand_xprof,
-        log_system_metrics=arguments.log_system_metrics,
-        metrics_record_interval_sec=arguments.metrics_record_interval_s,
-        metric_only_run=arguments.metric_only_run,
-        environment=arguments.environment,
-        framework=arguments.framework,
-        serving_engine=arguments.serving_engine,
-        metrics_exporter_config=arguments.metrics_exporter_config,
-        accelerator_orchestrator=arguments.accelerator_orchestrator,
-        application_framework=arguments.application_framework,
-        rl_orchestrator=arguments.rl_orchestrator,
-        control_plane_url=control_plane,
-        ml_run_id=origin.run_id,
-        cluster_id=arguments.cluster_id,
-        workload_id=arguments.run_workload_id,
-        namespace=origin.namespace,
-    )
+    """Return the fields of a new run; arguments of the same names are among them."""
+    same = {each.name: getattr(arguments, each.name) for each in fields(RunFields) if hasattr(arguments, each.name)}
+    own = {
+        "name": origin.run_id,
+        "display_name": arguments.name,
+        "location": arguments.region,
+        "workload_details": dict(identity.identity.workload) if identity.identity else {},
+        "workload_targets": [{"hostname": origin.host}],
+        "orchestrator": _orchestrator(identity),
+        "metrics_record_interval_sec": arguments.metrics_record_interval_s,
+        "control_plane_url": control_plane,
+        "ml_run_id": origin.run_id,
+        "workload_id": arguments.run_workload_id,
+        "namespace": origin.namespace,
+    }
+    return RunFields(**{**same, **own})
 
 
-def constant_sections(fields: RunFields, arguments: RunArguments, identity: ResolvedIdentity) -> dict[str, object]:
+def constant_sections(run: RunFields, arguments: RunArguments, identity: ResolvedIdentity) -> dict[str, object]:
     """Return the parts of run.json that do not change while the run lasts."""
     shared = identity.identity
     return {
-        "runGroup": fields.run_group,
+        "runGroup": run.run_group,
         "tags": list(arguments.tags),
         "notes": arguments.notes,
         "identity": {
@@ -148,16 +136,16 @@ def process_section(identity: ResolvedIdentity) -> dict[str, object]:
     return {key: value for key, value in parts.items() if value is not None}
 
 
-def kinds_section(fields: RunFields) -> dict[str, str]:
+def kinds_section(run: RunFields) -> dict[str, str]:
     """Return the section `kinds` of run.json."""
     return {
-        "orchestrator": fields.orchestrator.value,
-        "framework": fields.framework.value,
-        "servingEngine": fields.serving_engine.value,
-        "acceleratorOrchestrator": fields.accelerator_orchestrator.value,
-        "applicationFramework": fields.application_framework.value,
-        "rlOrchestrator": fields.rl_orchestrator.value,
-        "environment": fields.environment,
+        "orchestrator": run.orchestrator.value,
+        "framework": run.framework.value,
+        "servingEngine": run.serving_engine.value,
+        "acceleratorOrchestrator": run.accelerator_orchestrator.value,
+        "applicationFramework": run.application_framework.value,
+        "rlOrchestrator": run.rl_orchestrator.value,
+        "environment": run.environment,
     }
 
 

@@ -14,7 +14,6 @@ from mldiagnostics.configs.kinds import (
 )
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import MLDiagnosticsError
-from mldiagnostics.run.options import RunOptions
 
 if TYPE_CHECKING:
     import os
@@ -113,10 +112,10 @@ def machinelearning_run(  # noqa: PLR0917 - the order of parameters is that of G
         ...         run.step(step)
         ...         metrics.record("loss", train_step(), step=step)
     """
-    return _start(RunOptions(**locals()), time.time())
+    return _start(locals(), time.time())
 
 
-def _start(options: RunOptions, requested_at: float) -> MLRun:
+def _start(options: Mapping[str, Any], requested_at: float) -> MLRun:
     """Start a run; without `strict`, return one without records if that fails."""
     from mldiagnostics.run.startup import start_run  # noqa: PLC0415 - with the first run, not at import
     from mldiagnostics.run.unrecorded import unrecorded_run  # noqa: PLC0415 - the same
@@ -124,11 +123,11 @@ def _start(options: RunOptions, requested_at: float) -> MLRun:
     try:
         return start_run(options, requested_at)
     except MLDiagnosticsError as error:
-        if options.strict is True:
+        if options["strict"] is True:
             raise
         warn_once("start", f"this run is not recorded: {error}")
     except (OSError, RuntimeError, MemoryError) as error:
         warn_once("start", f"this run is not recorded: the system lacks a resource that it needs: {error!r}")
     except Exception as error:  # noqa: BLE001 - a fault of ours must not cost the training
         warn_once("start", f"this run is not recorded: a fault in mldiagnostics, please report it: {error!r}")
-    return unrecorded_run(str(options.name))
+    return unrecorded_run(str(options["name"]))

@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.bucket_urls import BucketUrl
 from mldiagnostics.cloud import CloudEnvironment
@@ -27,7 +27,7 @@ from mldiagnostics.pipeline.recorder import RecordPipeline
 from mldiagnostics.profiling.step_marks import StepMarks
 from mldiagnostics.run import ownership
 from mldiagnostics.run.announcement import announcement
-from mldiagnostics.run.arguments import DEFAULT_SINKS, PARAMETERS, RunArguments, read_arguments
+from mldiagnostics.run.arguments import DEFAULT_SINKS, RunArguments, read_arguments
 from mldiagnostics.run.exit_hooks import process_exit_hooks
 from mldiagnostics.run.fields import process_section, run_fields
 from mldiagnostics.run.mlrun import MLRun
@@ -42,29 +42,29 @@ if TYPE_CHECKING:
     from mldiagnostics.control_plane.endpoint import Endpoint, Source
     from mldiagnostics.control_plane.reporter import Reporter
     from mldiagnostics.identity.resolve import ResolvedIdentity
-    from mldiagnostics.run.options import RunOptions
     from mldiagnostics.sinks import SinkMaker
 
 
 _start_lock = threading.RLock()  # two drains of one buffer would take each other's records
 
 
-def start_run(options: RunOptions, requested_at: float) -> MLRun:
+def start_run(options: Mapping[str, Any], requested_at: float) -> MLRun:
     """Start the run of one `machinelearning_run` call. May raise anything.
 
     Args:
-        options: Arguments of the call.
+        options: Arguments of the call; `unknown` has those that the function does not have.
         requested_at: Time of the call in Unix seconds; loading the modules belongs to the run's time.
     """
     with _start_lock:
         return _start(options, requested_at)
 
 
-def _start(options: RunOptions, requested_at: float) -> MLRun:
+def _start(options: Mapping[str, Any], requested_at: float) -> MLRun:
     env = dict(os.environ)
     problems: dict[str, str] = {}
-    if options.unknown:
-        problems["unknown"] = unknown_parameters("machinelearning_run", options.unknown, PARAMETERS)
+    if unknown := options["unknown"]:
+        known = [name for name in options if name != "unknown"]
+        problems["unknown"] = unknown_parameters("machinelearning_run", unknown, known)
     settings = read_settings(env, problems)
     arguments = read_arguments(options, settings=settings, platforms=env.get("JAX_PLATFORMS", ""), problems=problems)
     identity = locate(
@@ -73,7 +73,7 @@ def _start(options: RunOptions, requested_at: float) -> MLRun:
     problems.update(identity.problems)
     endpoint = _endpoint(arguments, settings, problems)
     makers = _sink_makers(arguments.sinks, problems)
-    if options.strict is True:
+    if options["strict"] is True:
         _require_valid(arguments, problems)
     for key, problem in problems.items():
         warn_once(f"start-{key}", problem)

@@ -17,7 +17,6 @@ from mldiagnostics.run.arguments import read_arguments
 from mldiagnostics.run.exit_hooks import process_exit_hooks
 from mldiagnostics.run.fields import run_fields
 from mldiagnostics.run.mlrun import MLRun
-from mldiagnostics.run.options import RunOptions
 from mldiagnostics.run.settings import read_settings
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def unrecorded_run(name: str) -> MLRun:
     """Return a run whose records are discarded."""
     problems: dict[str, str] = {}
     settings = read_settings({}, problems)
-    arguments = read_arguments(RunOptions(name=name or "run"), settings=settings, platforms="", problems=problems)
+    arguments = read_arguments({"name": name or "run"}, settings=settings, platforms="", problems=problems)
     identity = locate(detect({}), name=arguments.name)
     origin = Origin.here(identity, run_id=os.urandom(32).hex(), name=arguments.name, storage=DEFAULT_STORAGE)
     pipeline = cast("RecordPipeline", _DiscardingPipeline(origin))
