@@ -13,19 +13,8 @@ from mldiagnostics.diagnostics import warn_ignored, warn_once
 from mldiagnostics.lifecycle import current_run
 from mldiagnostics.lifecycle.outcome import EXIT_CODE_UNKNOWN, Phase, RunOutcome, judge, terminating
 from mldiagnostics.pipeline.recorder import CloseSummary
-from mldiagnostics.run import ownership, takeover
-from mldiagnostics.run.closing import (
-    CLOSE_TIMEOUT_S,
-    LAST_REPORT_TIMEOUT_S,
-    LAST_WRITE_TIMEOUT_S,
-    RUN_PHASES,
-    SIGNAL_TIMEOUT_S,
-    call_guarded,
-    final_phase,
-    timeout_seconds,
-    warn_failed,
-    whole_step,
-)
+from mldiagnostics.run import closing, ownership, takeover
+from mldiagnostics.run.closing import CLOSE_TIMEOUT_S
 from mldiagnostics.run.parts import RunParts
 
 if TYPE_CHECKING:
@@ -77,7 +66,7 @@ class MLRun(RunParts):
             step = number
         elif number is None:
             step = 0 if last is None else last + 1
-        elif (whole := whole_step(number)) is not None:
+        elif (whole := closing.whole_step(number)) is not None:
             step = whole
         else:
             return
@@ -91,7 +80,7 @@ class MLRun(RunParts):
             try:  # not in a function: this is called with every step
                 callback(step)
             except Exception as error:  # noqa: BLE001, PERF203 - the training continues
-                warn_failed("on-step", callback, error)
+                closing.warn_failed("on-step", callback, error)
 
     def on_step(self, callback: Callable[[int], object]) -> None:
         """Call `callback` with the number of every step, when it starts.
@@ -140,11 +129,11 @@ class MLRun(RunParts):
             >>> run.close(RunPhase.PHASE_FAILED)  # doctest: +SKIP
         """
         if os.getpid() != self._pid:
-            return self.recording.close(timeout_seconds(timeout_s))
+            return self.recording.close(closing.timeout_seconds(timeout_s))
         with self._closing:
             if self._closed is None:
                 self._exit_hooks.note_in_flight()
-                return self._end(final_phase(phase), timeout_seconds(timeout_s))
+                return self._end(closing.final_phase(phase), closing.timeout_seconds(timeout_s))
             return self._closed
 
     def __enter__(self) -> MLRun:  # noqa: PYI034 - Self is newer than Python 3.10
@@ -213,7 +202,7 @@ class MLRun(RunParts):
     def _end_by_sigterm(self) -> None:
         """Close the run in the thread that receives SIGTERM in a daemon."""
         self._exit_hooks.note_signal("SIGTERM")
-        self.close(timeout_s=SIGNAL_TIMEOUT_S)
+        self.close(timeout_s=closing.SIGNAL_TIMEOUT_S)
 
     def at_signal(self, name: str, *, dying: bool) -> bool:
         """Record a signal: as the run's end if `dying`, else as its reason.
@@ -224,11 +213,11 @@ class MLRun(RunParts):
         if dying and self._ending:
             return False
         if dying:
-            self.close(timeout_s=SIGNAL_TIMEOUT_S)
+            self.close(timeout_s=closing.SIGNAL_TIMEOUT_S)
             return True
         self._settle(terminating(name), last=False)
-        self.recording.flush(SIGNAL_TIMEOUT_S / 2)
-        self._state.sync(SIGNAL_TIMEOUT_S / 2)
+        self.recording.flush(closing.SIGNAL_TIMEOUT_S / 2)
+        self._state.sync(closing.SIGNAL_TIMEOUT_S / 2)
         return True
 
     def _end(self, phase: Phase | None, timeout_s: float) -> CloseSummary:
@@ -236,7 +225,7 @@ class MLRun(RunParts):
         self._closed = CloseSummary()  # a callback may close the run too
         self._ending = threading.current_thread() is threading.main_thread()
         for callback in reversed(self._close_callbacks):
-            call_guarded("on-close", callback)
+            closing.call_guarded("on-close", callback)
         now = time.time()  # before the last beat, which takes its time where other programs run
         self._state.sync(timeout_s / 2, write=False)  # it gathers what short programs have not yet
         outcome = judge(self._exit_hooks.evidence(declared=phase, preempted=self._state.preempted))
@@ -250,9 +239,9 @@ class MLRun(RunParts):
 
             leave_exit_status(self.directory, self.origin.incarnation)
         self._closed = self.recording.close(timeout_s)
-        self._state.finish(max(deadline - time.monotonic(), LAST_WRITE_TIMEOUT_S))
+        self._state.finish(max(deadline - time.monotonic(), closing.LAST_WRITE_TIMEOUT_S))
         if self._reporter is not None:
-            self._reporter.finish(max(deadline - time.monotonic(), LAST_REPORT_TIMEOUT_S))
+            self._reporter.finish(max(deadline - time.monotonic(), closing.LAST_REPORT_TIMEOUT_S))
         if (files := self._storages.get(os.getpid())) is not None:
             files.close()
         ownership.release(self.run_id, os.environ)
@@ -262,7 +251,7 @@ class MLRun(RunParts):
         return self._closed
 
     def _settle(self, outcome: RunOutcome, *, last: bool, at: float | None = None) -> None:
-        self.run_phase = RUN_PHASES[outcome.phase]
+        self.run_phase = closing.RUN_PHASES[outcome.phase]
         self._state.settle(outcome, last=last, at=at)
         if self._reporter is not None:
             self._reporter.wake()
