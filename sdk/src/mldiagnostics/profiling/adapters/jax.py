@@ -75,7 +75,10 @@ class JaxRecorder:
     def _session(self, host_level: int) -> NativeRecording:
         options = self._native.ProfileOptions()
         options.host_tracer_level, options.python_tracer_level = host_level, 0
-        session = self._native.ProfilerSession(options)
+        try:
+            session = self._native.ProfilerSession(options)
+        except Exception as error:
+            raise CannotRecord(f"JAX's profiler failed: {error}") from error
         return NativeRecording(session, "JAX's profiler", "jax.profiler.start_trace")
 
 
