@@ -6,9 +6,9 @@
 3. The storage of the current run, else `MLDIAG_STORAGE`, else `./mldiagnostics` is a root for logs and other files:
    `<root>/goodput/<logger>/<job>`.
 
-A recorder writes to the first of these places, and keeps writing there if the environment changes; a reader in the same
-process reads there too. A reader in another process tries these places in order, then the place to which the last
-recorder of these names on this machine wrote (`goodput.log.pointers`).
+A recorder writes to the first of these locations, and keeps writing there if the environment changes; a reader in the
+same process reads there too. A reader in another process tries these locations in order, then the location to which the
+last recorder of these names on this machine wrote (`goodput.log.pointers`).
 
 Both names are converted to file names (see `layout.sanitize`); in `cloud-logging:` they are quoted as in a URL.
 """
@@ -32,7 +32,7 @@ CACHE_DIR = "ML_GOODPUT_CACHE_DIR"
 
 _CUT = ("gs:/", "file:/")
 DEFAULT = "the default"
-"""Source of the place of a log where neither program nor environment names one."""
+"""Source of the location of a log where neither program nor environment names one."""
 
 
 class LogLocation(NamedTuple):
@@ -45,10 +45,10 @@ class LogLocation(NamedTuple):
 def log_locations(
     *, log: str | None, logger_name: str, job_name: str, env: Mapping[str, str], run_storage: str | None = None
 ) -> list[LogLocation]:
-    """Return where a job's log may be; its recorder writes to the first place.
+    """Return the possible locations of a job's log; its recorder writes to the first.
 
     Args:
-        log: The value of `log=`; if it is given, it is the only place.
+        log: The value of `log=`; if it is given, it is the only location.
         logger_name: Name of the log.
         job_name: Name of the job.
         env: Environment variables.
@@ -81,8 +81,8 @@ def log_url(
     *, log: str | None, logger_name: str, job_name: str, env: Mapping[str, str], run_storage: str | None = None
 ) -> str:
     """Return the first of `log_locations`, to which a job's log is written."""
-    places = log_locations(log=log, logger_name=logger_name, job_name=job_name, env=env, run_storage=run_storage)
-    return places[0].url
+    locations = log_locations(log=log, logger_name=logger_name, job_name=job_name, env=env, run_storage=run_storage)
+    return locations[0].url
 
 
 class CloudLog(NamedTuple):
@@ -120,10 +120,10 @@ def cloud_log(url: str) -> CloudLog:
 def _in_cloud_logging(root: str, logger_name: str, job_name: str) -> str:
     from urllib.parse import quote, urlsplit  # noqa: PLC0415 - only such logs need it
 
-    place = root.removeprefix(CLOUD_LOGGING)
-    if urlsplit(place).path.strip("/"):  # the URL has the names
+    project = root.removeprefix(CLOUD_LOGGING)
+    if urlsplit(project).path.strip("/"):  # the URL has the names
         return root
-    return f"{CLOUD_LOGGING}{place.rstrip('/') or '//'}/{quote(logger_name, safe='')}/{quote(job_name, safe='')}"
+    return f"{CLOUD_LOGGING}{project.rstrip('/') or '//'}/{quote(logger_name, safe='')}/{quote(job_name, safe='')}"
 
 
 def _joined(root: str) -> str:

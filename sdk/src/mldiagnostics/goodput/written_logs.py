@@ -55,8 +55,8 @@ def flush_written(url: str) -> None:
     deadline = monotonic() + OWN_FLUSH_TIMEOUT_S
     for pipeline in opened():
         origin = pipeline.origin
-        place = origin.storage if pipeline.lasting else origin.directory  # a recorder's log, or a run's records
-        if url == place or url.startswith(f"{place.rstrip('/')}/"):
+        root = origin.storage if pipeline.lasting else origin.directory  # a recorder's log, or a run's records
+        if url == root or url.startswith(f"{root.rstrip('/')}/"):
             pipeline.flush(max(0.0, deadline - monotonic()))
 
 

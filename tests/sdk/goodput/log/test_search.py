@@ -10,7 +10,7 @@ import pytest
 from mldiagnostics.errors import LogUnreadable
 from mldiagnostics.goodput import GoodputCalculator, GoodputRecorder, written_logs
 from mldiagnostics.goodput.log.pointers import pointed, pointer_to
-from mldiagnostics.goodput.log.search import places, search_log
+from mldiagnostics.goodput.log.search import locations, search_log
 from support.goodput.logs import run_program
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def test_each_root_that_the_environment_names_is_looked_at(tmp_path: Path, monke
 def test_a_log_by_the_rule_comes_before_that_of_another_place(tmp_path: Path) -> None:
     mine = written(tmp_path / "here/mldiagnostics/goodput" / LOGGER / JOB)
     other = written(tmp_path / "other")
-    assert [place.url for place in places(JOB, LOGGER)] == [str(mine), str(other)]
+    assert [location.url for location in locations(JOB, LOGGER)] == [str(mine), str(other)]
     assert search_log(JOB, LOGGER) == str(mine)
 
 

@@ -59,8 +59,8 @@ class Clocks:
             return 0
         process, number = origin
         numbers, sums = self._sums.get(process) or self._summed(process)
-        place = bisect_right(numbers, number)
-        return sums[place] if place < len(sums) else 0
+        after = bisect_right(numbers, number)
+        return sums[after] if after < len(sums) else 0
 
     def _summed(self, process: str) -> tuple[list[int], list[int]]:
         steps = self._steps[process]

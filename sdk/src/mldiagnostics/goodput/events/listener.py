@@ -58,8 +58,8 @@ class ShiftingListener:
     def extend(self, times: array[int], codes: bytes, args: array[int], *, rank: int = 0, run: str = "") -> None:
         """See `EventListener.extend`."""
         shifted = times[:]
-        for place, t in enumerate(times):
-            shifted[place] = t + self._by
+        for row, t in enumerate(times):
+            shifted[row] = t + self._by
         self._listener.extend(shifted, codes, args, rank=rank, run=run)
         self.corrected[self._reason] += len(times)
 

@@ -100,7 +100,7 @@ class ExportedSteps:
             self.add(times)
 
     def add(self, times: StepTimes) -> int:
-        """Add all step times; return the place of the first new or changed one."""
+        """Add all step times; return the index of the first new or changed one."""
         first = self._first_difference(times)
         del self._steps[first:], self._durations[first:]
         self._steps.extend(times.steps[first:])
@@ -108,7 +108,7 @@ class ExportedSteps:
         return first
 
     def _first_difference(self, times: StepTimes) -> int:
-        """Return the first place at which two step times differ.
+        """Return the first index at which two step times differ.
 
         They are compared in pieces, as copies of the whole would take new memory from the system each time.
         """
@@ -180,4 +180,4 @@ def _deviation(times: StepTimes, ideal: int | None) -> int | None:
     if ideal is None or not times.durations:
         return None
     recent = times.durations[-_RECENT:]
-    return round(compute_step_deviation_from_baseline({place: each - ideal for place, each in enumerate(recent)}))
+    return round(compute_step_deviation_from_baseline({number: each - ideal for number, each in enumerate(recent)}))

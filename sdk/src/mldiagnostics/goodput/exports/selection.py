@@ -62,8 +62,8 @@ class Exports:
         """Run an action on all destinations in parallel; a slow one delays no other."""
         results: list[Any] = [False] * len(self._exports)
 
-        def act(place: int, export: Export) -> None:
-            results[place] = action(export)
+        def act(index: int, export: Export) -> None:
+            results[index] = action(export)
 
         threads = [threading.Thread(target=act, args=each, daemon=True) for each in enumerate(self._exports)]
         deadline = time.monotonic() + timeout_s
@@ -87,7 +87,7 @@ def open_exports(assignment: Assignment) -> Exports:
     records = [url for url in assignment.exports if url not in monitoring]
     reports = _export(origin, metrics.metrics, _makers(records, _record_sink))
     exports = (_tensorboard(origin, assignment), _cloud_monitoring(origin, assignment, monitoring), reports)
-    return Exports([place for place in exports if place is not None], reports)
+    return Exports([export for export in exports if export is not None], reports)
 
 
 def _tensorboard(origin: Origin, assignment: Assignment) -> Export | None:

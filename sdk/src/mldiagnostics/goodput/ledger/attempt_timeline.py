@@ -91,15 +91,15 @@ class AttemptTimelines:
         return None
 
     def net_times(self, first: int, last: int) -> list[int]:
-        """Return the durations of the steps at places [first, last), without spans."""
+        """Return the durations of the steps at rows [first, last), without spans."""
         at = self.fold.folded.at
         times = list(map(sub, at[first + 1 : last + 1], at[first:last]))
         if first < last:
             for start, end, _ in self.span_overlay.between(at[first], at[last]):
-                place = bisect_right(at, start, first, last) - 1
-                while place < last and at[place] < end:
-                    times[place - first] -= min(end, at[place + 1]) - max(start, at[place])
-                    place += 1
+                row = bisect_right(at, start, first, last) - 1
+                while row < last and at[row] < end:
+                    times[row - first] -= min(end, at[row + 1]) - max(start, at[row])
+                    row += 1
         return times
 
     def _update_bounds(self) -> int:

@@ -1,7 +1,7 @@
 """The events of a log as columns, sorted by time (R6); pure.
 
 Events of one moment are sorted by `rules.precedence`, so the order of arrival does not matter. An argument that is not
-a number is stored in `table`, and its place there is the number. Only one rank counts, the lowest that reports more
+a number is stored in `table`, and its index there is the number. Only one rank counts, the lowest that reports more
 than checkpoints and liveness; checkpoints count from every rank (R13, docs/decisions/0009).
 """
 
@@ -45,32 +45,32 @@ class EventColumns:
         self.ignored: Counter[str] = Counter()
         self.authority: int | None = None
         """The rank that counts."""
-        self._places: dict[Arg | RankedStep, int] = {}
+        self._numbers: dict[Arg | RankedStep, int] = {}
         self._edges: tuple[array[int], array[int]] | None = None
 
     def add(self, event: Event) -> int | None:
-        """Add an event; return the first place that changed, None without a change."""
+        """Add an event; return the first row that changed, None without a change."""
         t, code, arg, rank, _ = event
         changed = self._admit(code, rank)
         if changed is None:
             return None
         number = self._encode(code, arg, rank)
-        place = len(self.t)
-        if place and t <= self.t[-1]:
-            position = self._insert_position(t, code, number)
-            if position is None:
-                return changed if changed < place else None
-            place = position
-            self.t.insert(place, t)
-            self.code.insert(place, code)
-            self.arg.insert(place, number)
+        row = len(self.t)
+        if row and t <= self.t[-1]:
+            inserted = self._insert_row(t, code, number)
+            if inserted is None:
+                return changed if changed < row else None
+            row = inserted
+            self.t.insert(row, t)
+            self.code.insert(row, code)
+            self.arg.insert(row, number)
         else:
             self.t.append(t)
             self.code.append(code)
             self.arg.append(number)
         if code <= EventCode.JOB_END:
             self._edges = None
-        return min(changed, place)
+        return min(changed, row)
 
     def extend(
         self, times: array[int], codes: bytes | bytearray | array[int], args: array[int], *, rank: int = 0
@@ -96,13 +96,13 @@ class EventColumns:
             return changed if changed < len(self.t) else None
         if EventCode.JOB_START in kinds or EventCode.JOB_END in kinds:
             self._edges = None
-        place = bisect_left(self.t, min(times))
-        upto = bisect_right(self.t, max(times), place)
-        if upto > place or not _sorted(times):
+        row = bisect_left(self.t, min(times))
+        upto = bisect_right(self.t, max(times), row)
+        if upto > row or not _sorted(times):
             times, kinds, numbers = (
-                self.t[place:upto] + times,
-                self.code[place:upto] + kinds,
-                self.arg[place:upto] + numbers,
+                self.t[row:upto] + times,
+                self.code[row:upto] + kinds,
+                self.arg[row:upto] + numbers,
             )
             order = self._sort_order(times, kinds)
             if order is not None:
@@ -110,13 +110,13 @@ class EventColumns:
                 kinds = bytearray(map(kinds.__getitem__, order))
                 numbers = array("i", map(numbers.__getitem__, order))
         times, kinds, numbers = self._deduplicated(times, kinds, numbers)
-        self.t[place:upto], self.code[place:upto], self.arg[place:upto] = times, kinds, numbers
-        return min(changed, place)
+        self.t[row:upto], self.code[row:upto], self.arg[row:upto] = times, kinds, numbers
+        return min(changed, row)
 
     def fill_table(self, table: list[Arg | RankedStep]) -> None:
         """Set the table of arguments that are not numbers, as `snapshot` has stored it."""
         self.table[:] = table
-        self._places = {kept: place for place, kept in enumerate(table)}
+        self._numbers = {kept: number for number, kept in enumerate(table)}
 
     def job_edges(self) -> tuple[array[int], array[int]]:
         """Return the times of job starts and job ends, each once."""
@@ -127,13 +127,13 @@ class EventColumns:
     def has_edge(self, code: int, t: int) -> bool:
         """Return whether `job_edges` has a job start or end at `t`."""
         edges = self.job_edges()[code]
-        place = bisect_left(edges, t)
-        return place < len(edges) and edges[place] == t
+        row = bisect_left(edges, t)
+        return row < len(edges) and edges[row] == t
 
     def last(self, now: int) -> int | None:
         """Return the time of the last event up to `now`."""
-        place = bisect_right(self.t, now)
-        return self.t[place - 1] if place else None
+        row = bisect_right(self.t, now)
+        return self.t[row - 1] if row else None
 
     def final_end(self, since: int, now: int) -> int | None:
         """Return the last job end in [since, now] if no job start follows it."""
@@ -147,7 +147,7 @@ class EventColumns:
         return None if next_start < len(starts) and starts[next_start] <= now else ends[last]
 
     def _admit(self, code: int, rank: int) -> int | None:
-        """Return the first place that changes due to the rank; None if it does not count."""
+        """Return the first row that changes due to the rank; None if it does not count."""
         if code in CHECKPOINTS or rank == self.authority:
             return len(self.t)
         if self.authority is not None and rank > self.authority:
@@ -177,7 +177,7 @@ class EventColumns:
     def _admitted(
         self, times: array[int], kinds: bytearray, numbers: array[int], rank: int
     ) -> tuple[int, array[int], bytearray, array[int]]:
-        """Return the first place that changes due to the rank, and its events that count."""
+        """Return the first row that changes due to the rank, and its events that count."""
         codes = set(kinds)
         changed = len(self.t)
         if rank != self.authority:
@@ -194,9 +194,9 @@ class EventColumns:
                 else:
                     changed = min(changed, first)
         if not codes.isdisjoint(_WITH_RANK):
-            for place, code in enumerate(kinds):
+            for row, code in enumerate(kinds):
                 if code in _WITH_RANK:
-                    numbers[place] = self._encode(code, numbers[place], rank)
+                    numbers[row] = self._encode(code, numbers[row], rank)
         return changed, times, kinds, numbers
 
     def _encode(self, code: int, arg: Arg, rank: int) -> int:
@@ -205,25 +205,25 @@ class EventColumns:
         if code == EventCode.ALIVE:
             return rank
         kept: Arg | RankedStep = (arg, rank) if code in _PER_RANK and isinstance(arg, int) else arg
-        place = self._places.get(kept)
-        if place is None:
-            place = self._places[kept] = len(self.table)
+        number = self._numbers.get(kept)
+        if number is None:
+            number = self._numbers[kept] = len(self.table)
             self.table.append(kept)
-        return place
+        return number
 
     def _sort_key(self, code: int, number: int) -> tuple[int, int, int | str]:
         numeric = code in _NUMERIC or code == EventCode.ALIVE
         return PRECEDENCE[code], code, number if numeric else str(self.table[number])
 
-    def _insert_position(self, t: int, code: int, number: int) -> int | None:
-        """Return the place for an event; None if it is already there."""
+    def _insert_row(self, t: int, code: int, number: int) -> int | None:
+        """Return the row for a new event; None if the log has it."""
         first, end = bisect_left(self.t, t), bisect_right(self.t, t)
         key = self._sort_key(code, number)
-        place = bisect_left(range(end), key, first, key=self._key_at)
-        return None if place < end and self._key_at(place) == key else place
+        row = bisect_left(range(end), key, first, key=self._key_at)
+        return None if row < end and self._key_at(row) == key else row
 
-    def _key_at(self, place: int) -> tuple[int, int, int | str]:
-        return self._sort_key(self.code[place], self.arg[place])
+    def _key_at(self, row: int) -> tuple[int, int, int | str]:
+        return self._sort_key(self.code[row], self.arg[row])
 
     def _sort_order(self, times: array[int], kinds: bytearray) -> list[int] | None:
         if _sorted(times):
@@ -237,13 +237,13 @@ class EventColumns:
         """Sort the events of each moment and drop duplicates."""
         precedences = kinds.translate(_PRECEDENCE_TABLE)
         ties = compress(count(), map(eq, times, times[1:]))
-        unordered = [place for place in ties if precedences[place] >= precedences[place + 1]]
+        unordered = [row for row in ties if precedences[row] >= precedences[row + 1]]
         duplicates: list[int] = []
         done = 0
-        for place in unordered:
-            if place < done:
+        for row in unordered:
+            if row < done:
                 continue
-            first, done = bisect_left(times, times[place]), bisect_right(times, times[place])
+            first, done = bisect_left(times, times[row]), bisect_right(times, times[row])
             both = zip(kinds[first:done], numbers[first:done], strict=True)
             group = sorted((self._sort_key(*each), *each) for each in both)
             for at, (key, code, number) in enumerate(group):
@@ -252,8 +252,8 @@ class EventColumns:
                     duplicates.append(first + at)
         if duplicates:
             kept = bytearray(repeat(1, len(times)))
-            for place in duplicates:
-                kept[place] = 0
+            for row in duplicates:
+                kept[row] = 0
             times, kinds = array("q", compress(times, kept)), bytearray(compress(kinds, kept))
             numbers = array("i", compress(numbers, kept))
         return times, kinds, numbers
@@ -261,11 +261,11 @@ class EventColumns:
     def _edge_times(self, code: int) -> array[int]:
         """Return the times of a code, without duplicates within a second (R2)."""
         edges = array("q")
-        place = self.code.find(code)
-        while place >= 0:
-            if not edges or self.t[place] - edges[-1] > DUPLICATE_US:
-                edges.append(self.t[place])
-            place = self.code.find(code, place + 1)
+        row = self.code.find(code)
+        while row >= 0:
+            if not edges or self.t[row] - edges[-1] > DUPLICATE_US:
+                edges.append(self.t[row])
+            row = self.code.find(code, row + 1)
         return edges
 
 

@@ -23,7 +23,7 @@ _LOAD_KEY = (int(EventCode.LOAD_START), 0)
 
 
 class EventHandlers:
-    """Handlers for the events of one run, from place `since` of the log on."""
+    """Handlers for the events of one run, from row `since` of the log on."""
 
     def __init__(self, log: EventColumns, since: int) -> None:
         self.log = log
@@ -93,11 +93,11 @@ class EventHandlers:
     def _block_first_load(self, begin: int) -> None:
         """Make the first load from `begin` on a span: it blocks the attempt."""
         folded = self.folded
-        place = bisect_left(folded.loads.start, begin)
-        if place == len(folded.loads):
+        row = bisect_left(folded.loads.start, begin)
+        if row == len(folded.loads):
             insort(self.state.moments, begin)
-        elif not folded.blocking.start or folded.blocking.start[-1] < folded.loads.start[place]:
-            self._add_blocking_load(folded.loads.start[place], folded.loads.end[place])
+        elif not folded.blocking.start or folded.blocking.start[-1] < folded.loads.start[row]:
+            self._add_blocking_load(folded.loads.start[row], folded.loads.end[row])
 
     def _add_blocking_load(self, start: int, end: int) -> None:
         self.folded.blocking.append(start, end)

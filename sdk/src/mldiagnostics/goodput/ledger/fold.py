@@ -23,7 +23,7 @@ _MAX_SAVED = 64
 
 
 class Fold(EventHandlers):
-    """The fold of one run, from place `since` of the log on.
+    """The fold of one run, from row `since` of the log on.
 
     `saved_states` are earlier states, denser towards the end: going back by k events costs O(k), also right after many
     events were folded at once.
@@ -34,10 +34,10 @@ class Fold(EventHandlers):
         self.saved_states: list[tuple[FoldState, Lengths]] = []
 
     def advance(self, stop: int, end: int | None) -> None:
-        """Fold up to place `stop` of the log, forwards or backwards.
+        """Fold up to row `stop` of the log, forwards or backwards.
 
         Args:
-            stop: place after the last event to fold.
+            stop: row after the last event to fold.
             end: end of the job as of the query time.
         """
         if end != self.end:
@@ -55,12 +55,12 @@ class Fold(EventHandlers):
                 if len(self.saved_states) > _MAX_SAVED:
                     self._thin_out()
 
-    def rewind(self, place: int) -> None:
-        """Go back to a saved state at or before `place`."""
-        if place >= self.state.place:
+    def rewind(self, row: int) -> None:
+        """Go back to a saved state at or before `row`."""
+        if row >= self.state.place:
             return
         saved_states = self.saved_states
-        while saved_states and saved_states[-1][0].place > place:
+        while saved_states and saved_states[-1][0].place > row:
             saved_states.pop()
         state, lengths = saved_states[-1] if saved_states else (FoldState(self.since), (0, 0, 0, 0, 0, 0))
         self.state = state.copy()
@@ -128,6 +128,6 @@ class Fold(EventHandlers):
     def _thin_out(self) -> None:
         """Drop saved states so that distances from the end about double."""
         saved_states, now = self.saved_states, self.state.place
-        for place in range(len(saved_states) - 2, 0, -1):
-            if now - saved_states[place - 1][0].place <= 2 * (now - saved_states[place + 1][0].place):
-                del saved_states[place]
+        for number in range(len(saved_states) - 2, 0, -1):
+            if now - saved_states[number - 1][0].place <= 2 * (now - saved_states[number + 1][0].place):
+                del saved_states[number]

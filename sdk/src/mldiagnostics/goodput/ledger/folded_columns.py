@@ -24,7 +24,7 @@ class FoldedColumns:
         self.begin = array("q")
         self.ended = array("q")
         self.back = array("q")
-        """Attempts with steps: place of the first step, begin, known end of the previous attempt's last step (negative
+        """Attempts with steps: row of the first step, begin, known end of the previous attempt's last step (negative
         if unknown, R4), and the first restart event after that step."""
         self.span_start = array("q")
         self.span_end = array("q")
@@ -60,8 +60,8 @@ class FoldedColumns:
 
     def spans_after(self, t: int) -> list[tuple[int, int, int]]:
         """Return start, end and kind of the spans that end after `t`."""
-        place = bisect_right(self.reach, t)
-        spans = zip(self.span_start[place:], self.span_end[place:], self.span_kind[place:], strict=True)
+        row = bisect_right(self.reach, t)
+        spans = zip(self.span_start[row:], self.span_end[row:], self.span_kind[row:], strict=True)
         return [span for span in spans if span[1] > t]
 
     def columns(self) -> list[array[int]]:

@@ -72,14 +72,14 @@ class Intervals:
 
         If there is less than `amount` by `limit`, return the end of the last uncovered time.
         """
-        place = max(0, bisect_right(self.start, t) - 1)
+        row = max(0, bisect_right(self.start, t) - 1)
         reached = t
         while amount > 0 and t < limit:
-            known = place < len(self.start)
-            free = min(self.start[place] if known else limit, limit) - t
+            known = row < len(self.start)
+            free = min(self.start[row] if known else limit, limit) - t
             if free > 0:
                 reached = t + min(free, amount)
                 amount -= free
-            t = max(t, self.end[place]) if known else limit
-            place += 1
+            t = max(t, self.end[row]) if known else limit
+            row += 1
         return reached

@@ -58,10 +58,10 @@ def attempts_of(run: FoldedRun) -> list[Attempt]:
     ended_by = [*_all_disruptions(run), None]
     outside = sum(end <= progress.begin for _, end, _, _ in intervals[:-1])
     attempts = []
-    for place in range(outside, len(intervals)):
-        begin, end, first, last = intervals[place]
+    for number in range(outside, len(intervals)):
+        begin, end, first, last = intervals[number]
         start = max(begin, progress.begin)
-        attempts.append(Attempt(place - outside, start, end, first, last, run.sums(start, end), ended_by[place]))
+        attempts.append(Attempt(number - outside, start, end, first, last, run.sums(start, end), ended_by[number]))
     return attempts
 
 
@@ -117,7 +117,7 @@ def _cause(run: FoldedRun, previous: AttemptTimeline, until: int) -> str:
     """Return the recorded cause, else the elastic wait that started, else `unknown`."""
     folded = run.fold.folded
     first, last = bisect_left(folded.mark_t, previous.start), bisect_right(folded.mark_t, max(until, previous.until))
-    marks = [(folded.mark_t[place], folded.mark_code[place], folded.mark_arg[place]) for place in range(first, last)]
+    marks = [(folded.mark_t[row], folded.mark_code[row], folded.mark_arg[row]) for row in range(first, last)]
     causes = [str(run.log.table[arg]) for t, code, arg in marks if code == EventCode.CAUSE and t <= previous.until]
     waits = [_WAITS[code] for t, code, _ in marks if code in _WAITS and previous.last_end <= t <= until]
     return (causes or waits or ["unknown"])[-1]

@@ -30,7 +30,7 @@ BUCKET_OF_PHASE: tuple[Bucket | None, ...] = (
 
 
 class AttemptTimeline(NamedTuple):
-    """One attempt: moments in microseconds, and places of steps in `FoldedColumns`.
+    """One attempt: moments in microseconds, and rows of steps in `FoldedColumns`.
 
     The first six fields are the moments in order; `AttemptTimelines` walks over them by position.
     """
@@ -48,13 +48,13 @@ class AttemptTimeline(NamedTuple):
     until: int
     """Begin of the next attempt, or the end of the run."""
     first: int
-    """Place of the first step."""
+    """Row of the first step."""
     kept: int
-    """Place after the last step that survives (R3)."""
+    """Row after the last step that survives (R3)."""
     done: int
-    """Place after the last step that is done and survives."""
+    """Row after the last step that is done and survives."""
     last: int
-    """Place of the last step."""
+    """Row of the last step."""
     ended: bool
     """Whether the last step was done."""
     last_productive: int

@@ -23,26 +23,26 @@ class RecentSteps:
 
     def __init__(self, folded: FoldedColumns) -> None:
         self._folded = folded
-        self._places: dict[int, int] = {}
+        self._rows: dict[int, int] = {}
         self._oldest = self._next = 0
-        """The steps from `_oldest` up to `_next` are in `_places`."""
+        """The steps from `_oldest` up to `_next` are in `_rows`."""
 
     def reset(self) -> None:
         """Read the steps anew, after they were cut back."""
-        self._places.clear()
+        self._rows.clear()
         self._oldest = self._next = 0
 
     def last(self, index: int, t: int) -> int:
-        """Return the place of the last step with this index; -1 without one.
+        """Return the row of the last step with this index; -1 without one.
 
         Steps in the second before `t` count, which is not before the start of any step, nor before an earlier `t`.
         """
-        at, indexes, places = self._folded.at, self._folded.index, self._places
+        at, indexes, rows = self._folded.at, self._folded.index, self._rows
         first = bisect_left(at, t - DUPLICATE_US, self._oldest)
-        for place in range(self._oldest, min(first, self._next)):
-            if places.get(indexes[place]) == place:
-                del places[indexes[place]]
-        for place in range(max(first, self._next), len(at)):
-            places[indexes[place]] = place
+        for row in range(self._oldest, min(first, self._next)):
+            if rows.get(indexes[row]) == row:
+                del rows[indexes[row]]
+        for row in range(max(first, self._next), len(at)):
+            rows[indexes[row]] = row
         self._oldest, self._next = first, len(at)
-        return places.get(index, -1)
+        return rows.get(index, -1)

@@ -25,15 +25,15 @@ class RunSplitter:
         self.splits = splits
         self.known = [RunTimeline(log)]
         self._decided: tuple[object, int, int] | None = None
-        """Validity of `known`: the job edges, the first `now`, and the last place of the log that it depends on."""
+        """Validity of `known`: the job edges, the first `now`, and the last row of the log that it depends on."""
 
-    def changed(self, place: int) -> None:
-        """Discard results that depend on events from `place` on."""
-        while len(self.known) > 1 and self.known[-1].fold.since >= place:
+    def changed(self, row: int) -> None:
+        """Discard results that depend on events from `row` on."""
+        while len(self.known) > 1 and self.known[-1].fold.since >= row:
             self.known.pop()
         for run in self.known:
-            run.fold.rewind(place)
-        if self._decided and place <= self._decided[2]:
+            run.fold.rewind(row)
+        if self._decided and row <= self._decided[2]:
             self._decided = None
 
     def as_of(self, now: int) -> list[RunTimeline]:
@@ -43,17 +43,17 @@ class RunSplitter:
         edges = starts, ends = self.log.job_edges()
         if self._decided and edges is self._decided[0] and now >= self._decided[1]:
             return self.known
-        by_place = {run.fold.since: run for run in self.known}
-        runs, previous_start, next_step = [self._run_from(by_place, 0)], -1, 0
+        by_row = {run.fold.since: run for run in self.known}
+        runs, previous_start, next_step = [self._run_from(by_row, 0)], -1, 0
         for start in starts[: bisect_right(starts, now)]:
             last = bisect_left(ends, start) - 1
             if last >= 0 and ends[last] >= previous_start and self._has_started(ends[last], previous_start):
-                place = bisect_left(self.log.t, start)
-                next_step = self.log.code.find(EventCode.STEP_START, place)
+                row = bisect_left(self.log.t, start)
+                next_step = self.log.code.find(EventCode.STEP_START, row)
                 known_step = next_step if self._is_known(next_step, now) else -1
-                if not self._continues(runs[-1], ends[last], place, known_step):
+                if not self._continues(runs[-1], ends[last], row, known_step):
                     runs[-1].before = start
-                    runs.append(self._run_from(by_place, place))
+                    runs.append(self._run_from(by_row, row))
             previous_start = start
         self.known = runs
         final = self._is_known(next_step, now) and (not starts or starts[-1] <= now)
@@ -61,11 +61,11 @@ class RunSplitter:
         self._decided = (edges, now, rests_on) if final else None
         return runs
 
-    def _is_known(self, place: int, now: int) -> bool:
-        return 0 <= place < len(self.log.t) and self.log.t[place] <= now
+    def _is_known(self, row: int, now: int) -> bool:
+        return 0 <= row < len(self.log.t) and self.log.t[row] <= now
 
-    def _run_from(self, by_place: dict[int, RunTimeline], place: int) -> RunTimeline:
-        run = by_place.get(place) or RunTimeline(self.log, place)
+    def _run_from(self, by_row: dict[int, RunTimeline], row: int) -> RunTimeline:
+        run = by_row.get(row) or RunTimeline(self.log, row)
         run.before = FAR
         return run
 
@@ -76,15 +76,15 @@ class RunSplitter:
         first = self.log.code.find(EventCode.STEP_START)
         return first >= 0 and self.log.t[first] <= end
 
-    def _continues(self, run: RunTimeline, end: int, place: int, next_step: int) -> bool:
+    def _continues(self, run: RunTimeline, end: int, row: int, next_step: int) -> bool:
         """Return whether the step after a job start continues the run that ended at `end`.
 
         It does if its index is above 0 and not beyond the next step of that run.
         """
         if next_step < 0:
             return False
-        if run.fold.state.place < place:
-            run.fold.advance(place, end)
+        if run.fold.state.place < row:
+            run.fold.advance(row, end)
         folded = run.fold.folded
         last = bisect_right(folded.at, end) - 1
         if last < 0:

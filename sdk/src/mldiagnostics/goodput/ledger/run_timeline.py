@@ -31,7 +31,7 @@ _LOAD = BUCKETS[EventCode.LOAD_START].value
 
 
 class RunTimeline:
-    """A run: the events from place `since` of the log on, earlier than `before`.
+    """A run: the events from row `since` of the log on, earlier than `before`.
 
     Times are microseconds. Every query takes a `now` and ignores later events.
     """
@@ -121,8 +121,8 @@ class RunTimeline:
     def started(self) -> int | None:
         """First job start of the run."""
         starts, _ = self.log.job_edges()
-        place = bisect_left(starts, self._since_t())
-        return starts[place] if place < len(starts) and starts[place] < self.before else None
+        first = bisect_left(starts, self._since_t())
+        return starts[first] if first < len(starts) and starts[first] < self.before else None
 
     def ended(self, now: int) -> int | None:
         """Return when the job ended; None if it runs or has started again."""

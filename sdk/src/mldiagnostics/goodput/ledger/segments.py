@@ -61,10 +61,10 @@ def _under_spans(progress: AttemptTimelines, start: int) -> Iterator[_Piece]:
 
 def _step_pieces(progress: AttemptTimelines, timeline: AttemptTimeline, start: int) -> Iterator[_Piece]:
     folded = progress.fold.folded
-    place = max(timeline.first, bisect_right(folded.at, start, timeline.first, timeline.last + 1) - 1)
-    if place == timeline.first:
-        yield timeline.start, timeline.startup, STARTUP, folded.index[place]
-    for each in range(place, timeline.last + 1):
+    row = max(timeline.first, bisect_right(folded.at, start, timeline.first, timeline.last + 1) - 1)
+    if row == timeline.first:
+        yield timeline.start, timeline.startup, STARTUP, folded.index[row]
+    for each in range(row, timeline.last + 1):
         begin = max(folded.at[each], timeline.startup)
         end = folded.at[each + 1] if each < timeline.last else timeline.last_end
         yield begin, end, PRODUCTIVE if each < timeline.kept else WASTED, folded.index[each]

@@ -1,4 +1,4 @@
-"""Many numbers in order, which change at any place; pure.
+"""Many numbers in order, which change anywhere; pure.
 
 They are kept in blocks, so that an insertion moves a few kilobytes.
 """
@@ -20,7 +20,7 @@ _BLOCK = 1024
 
 
 class SortedNumbers:
-    """Whole numbers in ascending order, with their places and sums."""
+    """Whole numbers in ascending order, with their indexes and sums."""
 
     def __init__(self, numbers: array[int]) -> None:
         ordered = in_order(numbers)
@@ -32,10 +32,10 @@ class SortedNumbers:
     def __len__(self) -> int:
         return self._block_ends()[-1] if self._blocks else 0
 
-    def __getitem__(self, place: int) -> int:
+    def __getitem__(self, index: int) -> int:
         ends = self._block_ends()
-        at = bisect_right(ends, place)
-        return self._blocks[at][place - (ends[at - 1] if at else 0)]
+        at = bisect_right(ends, index)
+        return self._blocks[at][index - (ends[at - 1] if at else 0)]
 
     def add(self, number: int) -> None:
         """Insert a number."""
@@ -87,7 +87,7 @@ class SortedNumbers:
         return (self._block_ends()[at - 1] if at else 0) + bisect(self._blocks[at], number)
 
     def _block_ends(self) -> list[int]:
-        """Return the place behind the last number of each block."""
+        """Return the index after the last number of each block."""
         if self._ends is None:
             self._ends = list(accumulate(map(len, self._blocks)))
         return self._ends

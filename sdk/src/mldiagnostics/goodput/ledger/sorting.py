@@ -22,18 +22,18 @@ def in_order(numbers: array[int]) -> array[int]:
         return pieces[0]
     samples = sorted(number for piece in pieces for number in piece[::_SAMPLE_DISTANCE])
     cuts = sorted(set(samples[:: _PIECE // _SAMPLE_DISTANCE]))
-    ordered, places = array("q"), [0] * len(pieces)
+    ordered, starts = array("q"), [0] * len(pieces)
     for cut in cuts:
         below: list[int] = []
         equal = 0
         for number, piece in enumerate(pieces):
-            upto = bisect_left(piece, cut, places[number])
-            below += piece[places[number] : upto]
-            places[number] = bisect_right(piece, cut, upto)
-            equal += places[number] - upto
+            upto = bisect_left(piece, cut, starts[number])
+            below += piece[starts[number] : upto]
+            starts[number] = bisect_right(piece, cut, upto)
+            equal += starts[number] - upto
         below.sort()
         ordered.extend(below)
         ordered.extend(array("q", [cut]) * equal)
-    rest = [number for piece, place in zip(pieces, places, strict=True) for number in piece[place:]]
+    rest = [number for piece, start in zip(pieces, starts, strict=True) for number in piece[start:]]
     ordered.extend(sorted(rest))
     return ordered

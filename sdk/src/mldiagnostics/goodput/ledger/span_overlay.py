@@ -63,8 +63,8 @@ class SpanOverlay:
     def between(self, start: int, end: int) -> Iterator[Span]:
         """Yield the visible spans within [start, end), in order."""
         first = bisect_right(self.cover.end, start)
-        for place in range(first, bisect_left(self.cover.start, end)):
-            yield max(start, self.cover.start[place]), min(end, self.cover.end[place]), self.kind[place]
+        for row in range(first, bisect_left(self.cover.start, end)):
+            yield max(start, self.cover.start[row]), min(end, self.cover.end[row]), self.kind[row]
 
     def bucket_of(self, kind: int) -> Bucket:
         """Return the bucket of a span kind."""
@@ -104,15 +104,15 @@ def _visible(since: int, spans: Sequence[Span], order: Callable[[int], tuple[int
     `spans` are sorted by their starts.
     """
     regular, suppressed = _ActiveSpans(), _ActiveSpans()
-    place, now, reinit = 0, since, since
+    added, now, reinit = 0, since, since
     current: Span | None = None
     while True:
-        while place < len(spans) and spans[place][0] <= now:
-            span = spans[place]
+        while added < len(spans) and spans[added][0] <= now:
+            span = spans[added]
             (suppressed if span[2] in _INSIDE_REINIT else regular).add(span, order(span[2]))
             reinit = max(reinit, span[1]) if span[2] == _REINIT else reinit
-            place += 1
-        next_start = spans[place][0] if place < len(spans) else FAR
+            added += 1
+        next_start = spans[added][0] if added < len(spans) else FAR
         candidates = [top for top in (regular.top(now), suppressed.top(now) if reinit <= now else None) if top]
         if candidates:
             best = min(candidates)

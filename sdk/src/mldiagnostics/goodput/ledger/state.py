@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 Key: TypeAlias = "tuple[int, int]"
-"""Opening code and the place of its argument in the table (0 without one)."""
+"""Opening code and the number of its argument in the table (0 without one)."""
 
 NEVER = -1
 NONE_FITS = 2**31 - 1
@@ -44,7 +44,7 @@ class FoldState:
         self.quiet = NEVER
         """End of the time in which a step may be a duplicate from the attempt before."""
         self.floor = 0
-        """Place of the first step since the last job start: no duplicates are searched before it."""
+        """Row of the first step since the last job start: no duplicates are searched before it."""
         self.over = False
         """Whether the job has ended: later steps are ignored."""
         self.moments = [0]

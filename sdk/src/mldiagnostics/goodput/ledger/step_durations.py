@@ -29,14 +29,14 @@ class StepDurations:
         self._offsets: list[int] = []
         self._sorted: SortedNumbers | None = None
 
-    def forget(self, attempt: int, place: int) -> None:
-        """Drop the durations of the steps from `place` on, which is in `attempt` or later."""
+    def forget(self, attempt: int, row: int) -> None:
+        """Drop the durations of the steps from `row` on, which is in `attempt` or later."""
         offsets, timelines = self._offsets, self.progress.timelines
         if attempt >= len(offsets):
             return
         length = offsets[attempt]
         if attempt < len(timelines):
-            length += max(0, min(place, _end_index(timelines[attempt])) - timelines[attempt].first)
+            length += max(0, min(row, _end_row(timelines[attempt])) - timelines[attempt].first)
         length = min(length, len(self._times), *offsets[attempt + 1 : attempt + 2])
         del offsets[attempt + 1 :]
         removed = self._times[length:]
@@ -82,7 +82,7 @@ class StepDurations:
             if attempt == len(offsets):
                 offsets.append(len(times))
             timeline = timelines[attempt]
-            stop = _end_index(timeline)
+            stop = _end_row(timeline)
             for first in range(timeline.first + len(times) - offsets[attempt], stop, _PIECE):
                 added = self.progress.net_times(first, min(first + _PIECE, stop))
                 times.extend(added)
@@ -94,16 +94,16 @@ class StepDurations:
             self._sorted = None
 
 
-def _end_index(timeline: AttemptTimeline) -> int:
-    """Return the index after the last step that has a duration."""
+def _end_row(timeline: AttemptTimeline) -> int:
+    """Return the row after the last step that has a duration."""
     return min(timeline.kept, timeline.last)
 
 
-def _deviation(times: SortedNumbers, low: int, twice: int, place: int) -> int:
-    """Return number `place` of the sorted |2x - twice| for x in `times` from `low` on."""
+def _deviation(times: SortedNumbers, low: int, twice: int, index: int) -> int:
+    """Return number `index` of the sorted |2x - twice| for x in `times` from `low` on."""
     least, most = 0, max(2 * times[len(times) - 1] - twice, twice - 2 * times[low])
     while least < most:
         middle = (least + most) // 2
         within = times.up_to((twice + middle) // 2) - max(low, times.below((twice - middle + 1) // 2))
-        least, most = (least, middle) if within > place else (middle + 1, most)
+        least, most = (least, middle) if within > index else (middle + 1, most)
     return least

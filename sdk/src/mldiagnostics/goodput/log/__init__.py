@@ -56,7 +56,7 @@ def find_log(job_name: str, logger_name: str, log: str | os.PathLike[str] | None
     """Return the path or URL from which a job's log is read.
 
     It is `log`, else the log that a recorder of this process writes, also if a run has started or ended since, else the
-    place by the rule of `goodput.location`.
+    location by the rule of `goodput.location`.
     """
     return (None if log else written_log(job_name, logger_name)) or log_location(job_name, logger_name, log)
 
@@ -78,11 +78,11 @@ def known_locations(job_name: str, logger_name: str, log: str | os.PathLike[str]
     )
 
 
-def absolute(place: str, directory: str = "") -> str:
+def absolute(location: str, directory: str = "") -> str:
     """Return an absolute path, from the working directory or another, or a URL."""
-    if "://" in place or place.startswith(CLOUD_LOGGING):
-        return place
-    path = os.path.join(directory, os.path.expanduser(place))  # noqa: PTH111, PTH118 - the result is a string
+    if "://" in location or location.startswith(CLOUD_LOGGING):
+        return location
+    path = os.path.join(directory, os.path.expanduser(location))  # noqa: PTH111, PTH118 - the result is a string
     return os.path.abspath(path)  # noqa: PTH100 - the same
 
 
@@ -99,15 +99,15 @@ def open_log(url: str | os.PathLike[str], *, job_name: str | None = None, retent
         ConfigurationError: The URL has another form.
         MissingExtraError: An extra that the log needs is not installed.
     """
-    place = os.fspath(url)
-    if place.startswith(CLOUD_LOGGING):
+    location = os.fspath(url)
+    if location.startswith(CLOUD_LOGGING):
         from mldiagnostics.goodput.log.cloud_logging import CloudLoggingLog  # noqa: PLC0415 - only such logs need it
 
-        return CloudLoggingLog(place, retention=retention)
-    if is_bucket(place):
+        return CloudLoggingLog(location, retention=retention)
+    if is_bucket(location):
         from mldiagnostics.goodput.log.stored import StoredLog  # noqa: PLC0415 - only such logs need it
 
-        return StoredLog(place, job_name=job_name)
+        return StoredLog(location, job_name=job_name)
     from mldiagnostics.goodput.log.jsonl import LocalLog  # noqa: PLC0415 - only such logs need it
 
-    return LocalLog(place, job_name=job_name)
+    return LocalLog(location, job_name=job_name)

@@ -42,11 +42,11 @@ class LocalLog:
     A file that has shrunk is read again; repeated events count once.
     """
 
-    def __init__(self, place: str, *, job_name: str | None = None) -> None:
-        path = local_path(place)
+    def __init__(self, location: str, *, job_name: str | None = None) -> None:
+        path = local_path(location)
         if path is None:
             raise ConfigurationError(
-                f"log: {place!r} is not a goodput log; pass a path, file:///…, gs://…, s3://…, az://… or "
+                f"log: {location!r} is not a goodput log; pass a path, file:///…, gs://…, s3://…, az://… or "
                 "cloud-logging:…"
             )
         self._path: Path = path

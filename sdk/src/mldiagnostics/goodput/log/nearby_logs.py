@@ -27,15 +27,15 @@ _FOLDERS = ("goodput/*/*", "*/*", "*")
 class _Log(NamedTuple):
     """The path or URL of a log, and a description."""
 
-    place: str
+    location: str
     what: str
 
 
 def describe_nearby(url: str, command: str = COMMAND) -> str:
     """Return a message with the command for each log below a URL; empty without logs."""
     runs = list(_runs(url))
-    known = {Path(log.place).absolute() for log in runs}
-    logs = [*runs, *(log for log in _logs(url) if Path(log.place).absolute() not in known)]
+    known = {Path(log.location).absolute() for log in runs}
+    logs = [*runs, *(log for log in _logs(url) if Path(log.location).absolute() not in known)]
     if not logs:
         return ""
     lines = [_line(log, command) for log in logs[:MOST]]
@@ -46,7 +46,7 @@ def describe_nearby(url: str, command: str = COMMAND) -> str:
 
 
 def _line(log: _Log, command: str) -> str:
-    return printable(f"{command} {shlex.quote(log.place)}") + (f"   # {printable(log.what)}" if log.what else "")
+    return printable(f"{command} {shlex.quote(log.location)}") + (f"   # {printable(log.what)}" if log.what else "")
 
 
 def _runs(url: str) -> Iterator[_Log]:

@@ -1,4 +1,4 @@
-"""Search for a job's log in the places where it can be."""
+"""Search for a job's log in the locations where it can be."""
 
 from __future__ import annotations
 
@@ -23,37 +23,40 @@ _WRITTEN = "the recorder of this process"
 _BY_POINTER = "the last recorder of these names on this machine"
 
 
-def places(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> list[LogLocation]:
-    """Return the places of a job's log, the most likely first.
+def locations(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> list[LogLocation]:
+    """Return the locations of a job's log, the most likely first.
 
-    `log`, or the log that a recorder of this process writes, is the only place.
+    `log`, or the log that a recorder of this process writes, is the only location.
     """
     written = None if log else written_log(job_name, logger_name)
     if written is not None:
         return [LogLocation(written, _WRITTEN)]
-    known = [LogLocation(absolute(place.url), place.known_by) for place in known_locations(job_name, logger_name, log)]
+    known = [
+        LogLocation(absolute(location.url), location.known_by)
+        for location in known_locations(job_name, logger_name, log)
+    ]
     left = None if log else pointed(job_name, logger_name)
     if left is not None:
         known.append(LogLocation(left, _BY_POINTER))
     unique: dict[str, LogLocation] = {}
-    for place in known:
-        unique.setdefault(place.url, place)
+    for location in known:
+        unique.setdefault(location.url, location)
     return list(unique.values())
 
 
 def search_log(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> str:
-    """Return the path or URL of a job's log: the first place that has one.
+    """Return the path or URL of a job's log: the first location that has one.
 
-    A place that `log` names, or that this process writes, is returned even without a log. Raises `LogUnreadable`, with
-    all places, if there is no log, or if an earlier place cannot be read: a later one could have an older log.
+    A location that `log` names, or that this process writes, is returned even without a log. Raises `LogUnreadable`,
+    with all locations, if there is no log, or if an earlier one cannot be read: a later one could have an older log.
     """
-    known = places(job_name, logger_name, log)
+    known = locations(job_name, logger_name, log)
     if log or known[0].known_by == _WRITTEN:
         return known[0].url
-    for place in known:
-        if open_log(place.url, job_name=job_name).exists():
-            return place.url
-    looked = "; ".join(f"{place.url} ({place.known_by})" for place in known)
+    for location in known:
+        if open_log(location.url, job_name=job_name).exists():
+            return location.url
+    looked = "; ".join(f"{location.url} ({location.known_by})" for location in known)
     others = ", ".join(islice(_others(known), _MOST_OTHERS))
     raise LogMissing(
         f"job {job_name!r}, logger {logger_name!r}: no goodput log at {looked}; name it with log=, or "
@@ -62,8 +65,8 @@ def search_log(job_name: str, logger_name: str, log: str | os.PathLike[str] | No
 
 
 def _others(known: list[LogLocation]) -> Iterator[str]:
-    """Yield the logs with other names below the local roots of these places."""
-    for place in known:
-        if "://" not in place.url and place.known_by != _BY_POINTER:
-            root = Path(place.url).parent.parent
+    """Yield the logs with other names below the local roots of these locations."""
+    for location in known:
+        if "://" not in location.url and location.known_by != _BY_POINTER:
+            root = Path(location.url).parent.parent
             yield from (str(folder.parent) for folder in sorted(root.glob(f"*/*/{RECORDS_DIR}")))

@@ -39,11 +39,11 @@ class DurationStats(NamedTuple):
 
 
 def operations(entries: Iterable[Mapping[str, Any]], timing: OperationTiming) -> list[list[Mapping[str, Any]]]:
-    """Return entries by operation: those of one step and place that overlap in time."""
-    places: dict[tuple[object, bool], list[Mapping[str, Any]]] = defaultdict(list)
+    """Group entries by operation: same step, same kind of storage, overlapping times."""
+    groups: dict[tuple[object, bool], list[Mapping[str, Any]]] = defaultdict(list)
     for entry in entries:
-        places[str(entry.get("step")), is_bucket(str(entry.get("directory")))].append(entry)
-    return [operation for place in places.values() for operation in _overlapping(place, timing)]
+        groups[str(entry.get("step")), is_bucket(str(entry.get("directory")))].append(entry)
+    return [operation for group in groups.values() for operation in _overlapping(group, timing)]
 
 
 def spread(groups: Iterable[Sequence[Mapping[str, Any]]], key: str, *, zeros: bool = True) -> DurationStats:

@@ -45,10 +45,10 @@ def compute_percentile(values: Sequence[float], percentile: float) -> float:
     if not values:
         return 0.0
     ordered = sorted(values)
-    place = (len(ordered) - 1) * percentile / 100
-    below = int(place)
+    position = (len(ordered) - 1) * percentile / 100
+    below = int(position)
     above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+    return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
 
 
 def compute_step_deviation_from_baseline(

@@ -53,7 +53,7 @@ class EventWriter(Protocol):
 
 
 class Situation(NamedTuple):
-    """State of the process at the first event, which gives the place of the log."""
+    """State of the process at the first event, which gives the location of the log."""
 
     run: CurrentRun | None
     env: Mapping[str, str]
@@ -230,25 +230,25 @@ class LogWriter:
 
     def _open(self, buffer: Buffer, situation: Situation) -> None:
         try:
-            self._open_place(buffer, situation)
+            self._open_log(buffer, situation)
         except Exception as error:  # noqa: BLE001 - no error may stop the training
             self._failure = f"goodput of job {shown(self._names[0])}: nothing is recorded: {error}"
 
-    def _open_place(self, buffer: Buffer, situation: Situation) -> None:
+    def _open_log(self, buffer: Buffer, situation: Situation) -> None:
         from mldiagnostics.goodput.location import DEFAULT, log_locations  # noqa: PLC0415 - with the first event
         from mldiagnostics.goodput.log import absolute, writing  # noqa: PLC0415 - the same
 
         job_name, logger_name, log = self._names
         run, env, directory = situation
-        place, *_ = log_locations(
+        location, *_ = log_locations(
             log=None if log is None else os.fspath(log),
             logger_name=logger_name,
             job_name=job_name,
             env=env,
             run_storage=None if run is None else run.storage,
         )
-        url = absolute(place.url, directory)
-        if place.known_by == DEFAULT and env.get("KUBERNETES_SERVICE_HOST"):
+        url = absolute(location.url, directory)
+        if location.known_by == DEFAULT and env.get("KUBERNETES_SERVICE_HOST"):
             warn_once(
                 "goodput-log-in-pod",
                 f"the goodput log of job {shown(job_name)} ends with the pod: set MLDIAG_STORAGE, "

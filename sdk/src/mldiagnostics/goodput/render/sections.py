@@ -136,17 +136,17 @@ def _disruptions(report: GoodputReport, number: int, windows: Sequence[str]) -> 
     disruptions = report.disruptions
     before = len(disruptions) - min(CLOSE_UPS, len(disruptions))
     rows = []
-    for place, each in enumerate(disruptions[before:], start=before + 1):
+    for ordinal, each in enumerate(disruptions[before:], start=before + 1):
         total = each.recovery.total_s or 1.0
         parts = "".join(
             f'<i style="width:{seconds / total * 100:.2f}%" title="{name} {duration(seconds)}"></i>'
             for name, seconds in phases(each.recovery)
         )
         phases_text = ", ".join(f"{name} {duration(seconds)}" for name, seconds in phases(each.recovery) if seconds)
-        window = list(windows).index(f"#{place}")
+        window = list(windows).index(f"#{ordinal}")
         rows.append(
             [
-                f'<button data-run="{number}" data-window="{window}">#{place}</button>',
+                f'<button data-run="{number}" data-window="{window}">#{ordinal}</button>',
                 moment(each.lost),
                 escape(each.cause),
                 f"{each.steps_lost:,}",

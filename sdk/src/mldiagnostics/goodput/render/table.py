@@ -218,8 +218,8 @@ def _failure_figures(report: GoodputReport) -> Iterator[tuple[str, str]]:
     if mean := failures.recovery:
         yield "time to recover", f"{duration(mean.total_s)} (MTTR)"
         shown = [f"{name} {duration(seconds)}" for name, seconds in phases(mean) if seconds]
-        for place in range(0, len(shown), 3):
-            yield ("" if place else "  by phase"), ", ".join(shown[place : place + 3])
+        for first in range(0, len(shown), 3):
+            yield ("" if first else "  by phase"), ", ".join(shown[first : first + 3])
     if report.disruptions:
         hours = report.lost_work.device_hours
         devices = "" if hours is None else f", {hours:,.1f} device-hours"

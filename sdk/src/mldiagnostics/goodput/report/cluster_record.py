@@ -100,12 +100,12 @@ def explained(disruptions: Sequence[Disruption], record: ClusterRecord) -> list[
     result: list[Disruption] = []
     for disruption in disruptions:
         first, last = disruption.lost - SLACK_US, disruption.restarted + SLACK_US
-        place = next((place for place, (moment, _) in enumerate(ended) if first <= moment <= last), None)
-        if place is None:
+        index = next((index for index, (moment, _) in enumerate(ended) if first <= moment <= last), None)
+        if index is None:
             result.append(disruption)
             continue
-        attempt = ended[place][1]
-        del ended[: place + 1]
+        attempt = ended[index][1]
+        del ended[: index + 1]
         cause = joined_cause(disruption.cause, attempt.cause)
         message = attempt.message if cause != disruption.cause or cause == attempt.cause else ""
         result.append(replace(disruption, cause=cause, message=message))

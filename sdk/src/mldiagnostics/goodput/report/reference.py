@@ -43,10 +43,10 @@ def _lines(node: ast.ClassDef, names: AbstractSet[str]) -> Iterator[str]:
     yield ""
     yield "| key | type | | before |"
     yield "|---|---|---|---|"
-    for place, field in enumerate(node.body):
+    for index, field in enumerate(node.body):
         if isinstance(field, ast.AnnAssign):
             name = ast.unparse(field.target)
-            key, meaning = key_of(name), _meaning(node.body[place + 1 :], names)
+            key, meaning = key_of(name), _meaning(node.body[index + 1 :], names)
             kind = _kind(field).replace("float", "string") if key.endswith("Time") else _kind(field)
             yield f"| `{key}` | {kind} | {meaning} | {f'`{name}`' if key != name else ''} |"
 
