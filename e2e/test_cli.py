@@ -63,8 +63,8 @@ def test_a_run_is_listed_shown_captured_by_its_id_and_opened(
 ) -> None:
     def active() -> list[dict[str, Any]]:
         rows = mldiag.document("runs", "list", "-n", NAMESPACE, "--phase", "Active")
-        found = [row for row in rows if (row["workloadRef"] or {}).get("name") == "training"]
-        return found if len(found) == 1 else []
+        selected = [row for row in rows if (row["workloadRef"] or {}).get("name") == "training"]
+        return selected if len(selected) == 1 else []
 
     [run] = eventually(active, "the run of the JobSet", deadline_s=60)
     shown = mldiag.document("runs", "get", run["runId"][:12], "-n", NAMESPACE)

@@ -68,13 +68,13 @@ def reached():
         if subprocess.run(within(source, CONNECT, addresses[target], port)).returncode == 0
     ]
 
-found = {"before": reached()}
+reachable = {"before": reached()}
 with policy_enforcer.enforced(scene["policies"], scene["pods"], scene["namespaces"]):
-    found["closed"] = reached()
-found["after"] = reached()
+    reachable["closed"] = reached()
+reachable["after"] = reached()
 for server in servers:
     server.communicate()
-print(json.dumps(found))
+print(json.dumps(reachable))
 """
 
 
@@ -118,8 +118,8 @@ def test_only_the_operator_reaches_the_profiler_ports_of_a_run() -> None:
         cwd=E2E,
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    reachable = json.loads(done.stdout)
     everything = [[client, server, port] for client in clients for server in servers for port in ports]
-    assert found["before"] == found["after"] == everything
+    assert reachable["before"] == reachable["after"] == everything
     refused = [["stranger", "trainer", DEFAULT_PORT], ["impostor", "trainer", DEFAULT_PORT]]
-    assert found["closed"] == [each for each in everything if each not in refused]
+    assert reachable["closed"] == [each for each in everything if each not in refused]

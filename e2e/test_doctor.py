@@ -17,9 +17,9 @@ OF_THE_RUN = {"reporting", "profilable", "reports"}
 
 
 def test_a_whole_installation_is_fine(running_cluster: Provider, namespace: str, training: list[str]) -> None:
-    found = findings(running_cluster, namespace, training[0])
-    assert [each for each in found if each["state"] == "broken" and not is_of_run(each)] == []
-    states = {each["part"]: each["state"] for each in found}
+    rows = findings(running_cluster, namespace, training[0])
+    assert [each for each in rows if each["state"] == "broken" and not is_of_run(each)] == []
+    states = {each["part"]: each["state"] for each in rows}
     parts = {"client", "cluster", "resources", "operator", "webhook", "certificate", "labels", "injection"}
     parts |= {"control plane", "right to see runs", "right to capture", "right to see pods", "right to reach pods"}
     parts |= {"profiler", "network", "sdk of the pod"}
@@ -41,9 +41,9 @@ def is_of_run(finding: dict[str, Any]) -> bool:
 def findings(running_cluster: Provider, namespace: str, pod: str) -> list[dict[str, Any]]:
     """Return what the doctor finds about the cluster and a pod."""
     done = mldiag(running_cluster, "doctor", pod, "-n", namespace, "-o", "json")
-    found: list[dict[str, Any]] = json.loads(done.stdout)
-    assert done.returncode == any(each["state"] == "broken" for each in found), done.stderr
-    return found
+    rows: list[dict[str, Any]] = json.loads(done.stdout)
+    assert done.returncode == any(each["state"] == "broken" for each in rows), done.stderr
+    return rows
 
 
 def mldiag(running_cluster: Provider, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -212,8 +212,8 @@ def make_a_planned_capture(requests: Requests) -> None:
 
 
 def finished(requests: Requests) -> set[str]:
-    found = requests("GET", CAPTURES).body["items"]
-    phases = {item["metadata"]["name"]: item.get("status", {}).get("phase") for item in found}
+    captures = requests("GET", CAPTURES).body["items"]
+    phases = {item["metadata"]["name"]: item.get("status", {}).get("phase") for item in captures}
     return {name for name, phase in phases.items() if phase in ("Succeeded", "Failed")}
 
 

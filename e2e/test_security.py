@@ -347,7 +347,7 @@ def test_some_permissions_of_the_operator_are_limited_by_name(
 
 def test_the_operators_roles_name_nothing_else() -> None:
     user_roles = {f"{OPERATOR.name}-{role}" for role in ("view", "capture", "runs")}
-    roles = [found for found in rendered(OPERATOR) if found["kind"] in ("Role", "ClusterRole")]
+    roles = [item for item in rendered(OPERATOR) if item["kind"] in ("Role", "ClusterRole")]
     rules = [rule for role in roles if role["metadata"]["name"] not in user_roles for rule in role["rules"]]
     named = {(group, resource) for rule in rules for group in rule["apiGroups"] for resource in rule["resources"]}
     assert named == {*EVERYWHERE, *((group, resource) for _, group, resource, _ in BY_NAME)}
@@ -357,12 +357,12 @@ def test_the_operators_roles_name_nothing_else() -> None:
 def test_with_watched_namespaces_cluster_wide_rules_are_limited_by_name() -> None:
     objects = rendered(OPERATOR, {"watch.namespaces": ["a", "b"]})
     wanted = ("ClusterRole", OPERATOR.name)
-    role = next(found for found in objects if (found["kind"], found["metadata"]["name"]) == wanted)
+    role = next(item for item in objects if (item["kind"], item["metadata"]["name"]) == wanted)
     assert [rule.get("resourceNames", rule["resources"]) for rule in role["rules"]] == [
         ["kube-system", "gke-managed-mldiagnostics"],
         ["nodes"],
         ["mldiagnosticsconnections.diagon.gke.io"],
         ["tokenreviews"],
     ]
-    places = {found["metadata"]["namespace"] for found in objects if found["kind"] == "RoleBinding"}
+    places = {item["metadata"]["namespace"] for item in objects if item["kind"] == "RoleBinding"}
     assert places == {"a", "b", NAMESPACE}

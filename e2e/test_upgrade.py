@@ -38,12 +38,12 @@ def server() -> Iterator[ApiServer]:
 
 def uids(requests: Requests) -> dict[tuple[str, str, str], str]:
     """Return the uid of every object of both releases by kind, namespace and name."""
-    found = {}
+    by_object = {}
     for kind, path in KINDS.items():
         for item in requests("GET", f"{path}?labelSelector=app.kubernetes.io/part-of=mldiagnostics").body["items"]:
             metadata = item["metadata"]
-            found[kind, metadata.get("namespace", ""), metadata["name"]] = metadata["uid"]
-    return found
+            by_object[kind, metadata.get("namespace", ""), metadata["name"]] = metadata["uid"]
+    return by_object
 
 
 def fill(requests: Requests, path: str, kind: str, data: dict[str, str]) -> None:

@@ -130,14 +130,14 @@ class Observed:
     def problems(self) -> list[str]:
         """Return everything that makes the scenario fail, as sentences."""
         counted = {"stuck": self.stuck, "lost": self.lost, "doubled": self.doubled}
-        found = [f"{what}: {', '.join(names)}" for what, names in counted.items() if names] + self.wrong
+        sentences = [f"{what}: {', '.join(names)}" for what, names in counted.items() if names] + self.wrong
         if self.oom_kills or not self.exits_expected:
-            found += self.exits
+            sentences += self.exits
         if self.admissions[DENIED]:
-            found.append(f"{self.admissions[DENIED]} pods denied")
+            sentences.append(f"{self.admissions[DENIED]} pods denied")
         if self.injection_expected and self.not_injected_share > NOT_INJECTED_SHARE:
-            found.append(f"{self.admissions[NOT_INJECTED]} of {self.admissions.total()} pods not injected")
-        return found
+            sentences.append(f"{self.admissions[NOT_INJECTED]} of {self.admissions.total()} pods not injected")
+        return sentences
 
     def note_reports(self, log: str) -> None:
         """Add the reports that an honest client printed; any refused one is a fault."""
@@ -157,14 +157,14 @@ class Observed:
 
     def warnings(self) -> list[str]:
         """Return the figures that are worse than wanted but depend on the machine."""
-        found = [
+        sentences = [
             f"{part} {share:.0%} of its memory limit" for part, share in self.memory.items() if share > MEMORY_SHARE
         ]
         if self.slowest_s > SLOW_S:
-            found.append(f"victim {self.slowest_s:.1f} s")
+            sentences.append(f"victim {self.slowest_s:.1f} s")
         if (slowest_ms := max(self.reports_ms, default=0.0)) > SLOW_REPORT_MS:
-            found.append(f"report of the victim {slowest_ms:.0f} ms")
-        return found
+            sentences.append(f"report of the victim {slowest_ms:.0f} ms")
+        return sentences
 
     def _recordings(self, capture: CaptureEnd) -> int:
         """Return how often the session of a capture, or one of its later attempts, was recorded."""

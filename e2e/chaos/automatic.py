@@ -68,13 +68,13 @@ def check_slots(stage: Stage, seen: Observed, schedule: Object, *, since: float)
 
     def slots() -> dict[float, int] | None:
         captures = [each for each in status_of(stage).get("captures") or () if each["state"] != "Planned"]
-        found = Counter(datetime.fromisoformat(each["slotTime"]).timestamp() for each in captures)
-        return found if any(slot >= since for slot in found) else None
+        counts = Counter(datetime.fromisoformat(each["slotTime"]).timestamp() for each in captures)
+        return counts if any(slot >= since for slot in counts) else None
 
-    found = eventually(slots, "a capture of the slot", deadline_s=SEEN_WITHIN_S)
-    seen.faults += [f"slot {slot:.0f} has {count} captures" for slot, count in found.items() if count > 1]
-    if since not in found:
-        seen.faults.append(f"slot {since:.0f} has no capture; there are {sorted(found)}")
+    counts = eventually(slots, "a capture of the slot", deadline_s=SEEN_WITHIN_S)
+    seen.faults += [f"slot {slot:.0f} has {count} captures" for slot, count in counts.items() if count > 1]
+    if since not in counts:
+        seen.faults.append(f"slot {since:.0f} has no capture; there are {sorted(counts)}")
     uid = schedule["metadata"]["uid"]
     items = stage.api("GET", f"{CAPTURES.format(VICTIM)}?labelSelector={SCHEDULE_LABEL}={uid}").body["items"]
     recorded = {each["name"] for each in status_of(stage).get("captures") or ()}
@@ -129,12 +129,12 @@ def many_schedules(stage: Stage, seen: Observed) -> Iterator[None]:
             yield
 
             def reasons() -> Counter[str] | None:
-                found = Counter(ready_reason(each) for each in stage.api("GET", path).body["items"])
-                return None if found[""] else found
+                counts = Counter(ready_reason(each) for each in stage.api("GET", path).body["items"])
+                return None if counts[""] else counts
 
-            found = eventually(reasons, "the condition Ready of all schedules", deadline_s=SEEN_WITHIN_S)
-            if found != {"Scheduled": ADMITTED, "TooManySchedules": FLOOD - ADMITTED}:
-                seen.faults.append(f"conditions of the schedules: {dict(found)}")
+            counts = eventually(reasons, "the condition Ready of all schedules", deadline_s=SEEN_WITHIN_S)
+            if counts != {"Scheduled": ADMITTED, "TooManySchedules": FLOOD - ADMITTED}:
+                seen.faults.append(f"conditions of the schedules: {dict(counts)}")
             time.sleep(SLOT_S)
             made = len(stage.api("GET", CAPTURES.format(ATTACKER)).body["items"])
             if not 0 < made <= CAPTURES_PER_RUN:

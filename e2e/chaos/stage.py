@@ -258,10 +258,10 @@ class Stage:
 
     def jobs(self, namespace: str, selector: str) -> list[Object]:
         """Return the Jobs with these labels."""
-        found: list[Object] = self.api(
+        items: list[Object] = self.api(
             "GET", f"/apis/batch/v1/namespaces/{namespace}/jobs?labelSelector={selector}"
         ).body["items"]
-        return found
+        return items
 
     def start_victim(self) -> None:
         """Start the victim's pod, again if it runs."""

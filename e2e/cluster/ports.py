@@ -21,16 +21,16 @@ def free_port() -> int:
 
 def free_ports(count: int) -> list[int]:
     """Return different free loopback ports."""
-    found: set[int] = set()
-    while len(found) < count:
+    ports: set[int] = set()
+    while len(ports) < count:
         port = LOWEST + secrets.randbelow(HIGHEST - LOWEST + 1)
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
-        found.add(port)
-    return list(found)
+        ports.add(port)
+    return list(ports)
 
 
 async def until_open(port: int, *, deadline_s: float) -> None:

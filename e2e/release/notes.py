@@ -14,9 +14,9 @@ def section(changelog: str, version: str) -> str:
         ClusterError: there is no such section, or it is not dated.
     """
     pattern = rf"^## {re.escape(version)} \((?P<date>[^)]*)\)$(?P<text>.*?)(?=^## |\Z)"
-    found = re.search(pattern, changelog, re.MULTILINE | re.DOTALL)
-    if found is None:
+    match = re.search(pattern, changelog, re.MULTILINE | re.DOTALL)
+    if match is None:
         raise ClusterError(f"version {version}: CHANGELOG.md has no such section; run make release VERSION={version}")
-    if found["date"] == NOT_RELEASED:
+    if match["date"] == NOT_RELEASED:
         raise ClusterError(f"version {version}: CHANGELOG.md says that it is {NOT_RELEASED}; set the date in its title")
-    return found["text"].strip() + "\n"
+    return match["text"].strip() + "\n"

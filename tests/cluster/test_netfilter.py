@@ -34,12 +34,12 @@ def saved_tables(draw: st.DrawFn) -> str:
 
 def _table_lines(text: str) -> list[tuple[str, str]]:
     table = ""
-    found = []
+    rules = []
     for line in text.splitlines():
         if line.startswith("*"):
             table = line[1:]
-        found.append((table, line))
-    return found
+        rules.append((table, line))
+    return rules
 
 
 @given(saved=saved_tables(), data=st.data())

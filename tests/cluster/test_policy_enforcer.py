@@ -85,9 +85,9 @@ def test_a_named_port_is_the_pods_own() -> None:
 
 
 def test_two_policies_of_a_pod_are_combined() -> None:
-    found = accepted(policy({"ports": [{"port": 1}]}), policy({"ports": [{"port": 2}]}))
-    assert [line.split("--dport ")[1] for line in found[:-1]] == ["1:1 -j RETURN", "2:2 -j RETURN"]
-    assert found[-1].endswith("REJECT")
+    lines = accepted(policy({"ports": [{"port": 1}]}), policy({"ports": [{"port": 2}]}))
+    assert [line.split("--dport ")[1] for line in lines[:-1]] == ["1:1 -j RETURN", "2:2 -j RETURN"]
+    assert lines[-1].endswith("REJECT")
 
 
 @pytest.mark.parametrize(

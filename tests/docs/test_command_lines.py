@@ -47,9 +47,9 @@ def test_a_line_has_only_commands_and_options_that_exist(line: str) -> None:
     command: click.Command = program
     words, context = words_of(line), click.Context(program, info_name="mldiag")
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
-        name, found, words = command.resolve_command(context, words)
-        assert found is not None
-        command, context = found, click.Context(found, info_name=name, parent=context)
+        name, inner, words = command.resolve_command(context, words)
+        assert inner is not None
+        command, context = inner, click.Context(inner, info_name=name, parent=context)
     command.make_parser(context).parse_args(words)
 
 

@@ -60,8 +60,8 @@ PRIVATE_WORDS = frozenset({"told", "asked", "heard", "wish", "wishes", "wished",
 PUBLIC_NAMES = frozenset({"start_told"})
 """Names that programs of users read: keys of the goodput report's JSON."""
 
-PRIVATE_LOCALS = frozenset({"found"})
-"""Forbidden as whole identifiers of the libraries and of what runs in a cluster."""
+PRIVATE_LOCALS = frozenset({"complaint", "found", "said"})
+"""Forbidden as whole identifiers of the libraries, of what runs in a cluster and of tests."""
 
 FIRST_LINE_WIDTH = 80
 _NOT_IMPERATIVE = re.compile(
@@ -176,7 +176,7 @@ def check_file(path: Path) -> Iterator[Finding]:
         yield from check_python(
             path.read_text(),
             first_lines=name.startswith(PRODUCT) and not name.startswith(HELP),
-            private_locals=name.startswith((*LIBRARIES, "diagnosis/src/", "view/src/")),
+            private_locals=name.startswith((*LIBRARIES, "diagnosis/src/", "view/src/", "tests/", "e2e/")),
         )
     else:
         yield from check_document(path.read_text())

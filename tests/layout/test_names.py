@@ -21,7 +21,7 @@ def test_a_class_name_is_unique() -> None:
             if isinstance(node, ast.ClassDef):
                 modules[node.name].append(str(path.relative_to(ROOT)))
     assert len(modules) > 300
-    shared = {name: found for name, found in modules.items() if len(found) > 1}
+    shared = {name: paths for name, paths in modules.items() if len(paths) > 1}
     assert shared.keys() == BY_FRAMEWORK | BY_PEERS, shared
 
 

@@ -19,8 +19,8 @@ each_workflow = pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path
 
 
 def jobs(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(path.read_text())["jobs"]
-    return found
+    by_name: dict[str, Any] = yaml.safe_load(path.read_text())["jobs"]
+    return by_name
 
 
 def commands(path: Path) -> list[tuple[str, str]]:

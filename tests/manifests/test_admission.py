@@ -66,10 +66,10 @@ def location(choose: random.Random) -> str:
 
 
 def objects(values: Object, namespace: str) -> dict[str, list[Object]]:
-    found: dict[str, list[Object]] = {}
+    by_kind: dict[str, list[Object]] = {}
     for item in rendered(OPERATOR, {**values, "watch.namespaces": [namespace]}):
-        found.setdefault(item["kind"], []).append(item)
-    return found
+        by_kind.setdefault(item["kind"], []).append(item)
+    return by_kind
 
 
 def policy_of(made: dict[str, list[Object]]) -> Policy:
@@ -118,7 +118,7 @@ def form_of(made: dict[str, list[Object]]) -> re.Pattern[str]:
         each["expression"] for item in made["ValidatingAdmissionPolicy"] for each in item["spec"]["validations"]
     ]
     [form] = {
-        found[1] for each in expressions if (found := re.search(r"variables\.location\.matches\('(.+?)'\)", each))
+        match[1] for each in expressions if (match := re.search(r"variables\.location\.matches\('(.+?)'\)", each))
     }
     return re.compile(form.replace("$", r"\Z"))
 

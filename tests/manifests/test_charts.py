@@ -50,7 +50,7 @@ each_variant = pytest.mark.parametrize(("part", "variant"), VARIANTS, ids=lambda
 
 
 def of_kubernetes(objects: list[Object]) -> list[Object]:
-    return [found for found in objects if not found["apiVersion"].startswith("cert-manager.io/")]
+    return [item for item in objects if not item["apiVersion"].startswith("cert-manager.io/")]
 
 
 @each_part
@@ -75,7 +75,7 @@ def test_every_object_matches_its_schema_with_every_switch_changed(part: Part) -
 def test_releases_and_namespaces_may_have_every_name_that_helm_allows(part: Part, release: str) -> None:
     objects = rendered(part, release=release, namespace="42")
     assert kubeconform(as_yaml(objects), (REPOSITORY / "crds").glob("*.yaml")) == ""
-    services = [found["metadata"]["name"] for found in objects if found["kind"] == "Service"]
+    services = [item["metadata"]["name"] for item in objects if item["kind"] == "Service"]
     assert services
     assert [name for name in services if not re.fullmatch("[a-z]([-a-z0-9]{0,61}[a-z0-9])?", name)] == []
 
@@ -98,11 +98,11 @@ def test_kustomize_and_readmes_are_up_to_date() -> None:
 @each_variant
 def test_helm_kustomize_and_plain_yaml_render_the_same_objects(part: Part, variant: str) -> None:
     values = part.variants[variant]
-    by_helm = {identity(found): found for found in portable(rendered(part, values))}
-    by_kustomize = {identity(found): found for found in kustomized(KUSTOMIZE / part.title(variant))}
+    by_helm = {identity(item): item for item in portable(rendered(part, values))}
+    by_kustomize = {identity(item): item for item in kustomized(KUSTOMIZE / part.title(variant))}
     namespace, *by_yaml = yaml.safe_load_all(as_yaml(everything(part, values)))
     assert by_kustomize == by_helm
-    assert {identity(found): found for found in by_yaml} == by_helm
+    assert {identity(item): item for item in by_yaml} == by_helm
     assert [namespace] == kustomized(NAMESPACE_FOLDER) == [namespace_object()]
 
 
@@ -123,7 +123,7 @@ def test_an_overlay_can_hold_both_parts_and_the_namespace(variant: str, tmp_path
     }
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
     built = kustomized(tmp_path)
-    alone = [identity(found) for part in parts for found in kustomized(part)]
+    alone = [identity(item) for part in parts for item in kustomized(part)]
     assert sorted(map(identity, built)) == sorted(alone)
     images = {pod_template(built, part)["spec"]["containers"][0]["image"] for part in PARTS}
     assert images == {f"{registry}/{part.name}:{current()}" for part in PARTS}
@@ -141,12 +141,12 @@ def test_every_namespaced_object_names_its_namespace(part: Part) -> None:
 
 
 def test_both_parts_fit_in_one_namespace_without_shared_names_or_selectors() -> None:
-    names = [{identity(found) for found in rendered(part)} for part in PARTS]
+    names = [{identity(item) for item in rendered(part)} for part in PARTS]
     assert not set.intersection(*names)
     selectors = [one(rendered(part), "Deployment", part.name)["spec"]["selector"]["matchLabels"] for part in PARTS]
     for part, selector in itertools.product(PARTS, selectors):
         templates = [pod_template(rendered(part), part)["metadata"]["labels"]]
-        templates += [found["metadata"]["labels"] for found in rendered(part) if found["kind"] == "Pod"]
+        templates += [item["metadata"]["labels"] for item in rendered(part) if item["kind"] == "Pod"]
         selected = [labels for labels in templates if selector.items() <= labels.items()]
         assert len(selected) == (part.name == selector["app.kubernetes.io/name"])
 
@@ -176,8 +176,8 @@ def test_values_and_their_schema_know_the_same_keys_and_no_others(part: Part) ->
     values = yaml.safe_load((part.chart / "values.yaml").read_text())
     schema = json.loads((part.chart / "values.schema.json").read_text())
 
-    def trimmed(found: set[str]) -> set[str]:
-        return {next((name for name in FREE[part.name] if path.startswith(name)), path) for path in found}
+    def trimmed(keys: set[str]) -> set[str]:
+        return {next((name for name in FREE[part.name] if path.startswith(name)), path) for path in keys}
 
     assert trimmed(schema_paths(schema)) == trimmed(paths(values))
     del schema["properties"]["global"]  # it also has keys of the parent chart

@@ -301,15 +301,15 @@ def _bare(body: dict[str, Any]) -> dict[str, Any]:
 def _condition(api: Requests, type_: str) -> str | None:
     answer: Answer = api("GET", CRD)
     conditions = answer.body.get("status", {}).get("conditions") or []
-    return next((found["status"] for found in conditions if found["type"] == type_), None)
+    return next((condition["status"] for condition in conditions if condition["type"] == type_), None)
 
 
 def _properties(schema: dict[str, Any], path: str = "") -> list[tuple[str, dict[str, Any]]]:
     children = {**schema.get("properties", {}), **schema.get("items", {}).get("properties", {})}
     return [
-        found
+        pair
         for name, child in children.items()
-        for found in [(f"{path}.{name}", child), *_properties(child, f"{path}.{name}")]
+        for pair in [(f"{path}.{name}", child), *_properties(child, f"{path}.{name}")]
     ]
 
 

@@ -40,8 +40,8 @@ def switches(schema: Object, prefix: str = "") -> dict[str, tuple[Any, ...]]:
         return {prefix: (False, True)}
     if "enum" in schema:
         return {prefix: tuple(schema["enum"])}
-    found = ((f"{prefix}.{key}".lstrip("."), part) for key, part in schema.get("properties", {}).items())
-    return {path: values for key, part in found for path, values in switches(part, key).items()}
+    parts = ((f"{prefix}.{key}".lstrip("."), part) for key, part in schema.get("properties", {}).items())
+    return {path: values for key, part in parts for path, values in switches(part, key).items()}
 
 
 def values_of(part: Part) -> st.SearchStrategy[Object]:
@@ -52,7 +52,7 @@ def values_of(part: Part) -> st.SearchStrategy[Object]:
 
 def shared(objects: list[Object]) -> list[tuple[str, str, str]]:
     """Return the identities that more than one object has, hooks included."""
-    metadata = ((found["kind"], found["metadata"]) for found in objects)
+    metadata = ((item["kind"], item["metadata"]) for item in objects)
     identities = Counter((kind, each.get("namespace", ""), each["name"]) for kind, each in metadata)
     return [identity for identity, times in identities.items() if times > 1]
 
@@ -65,7 +65,7 @@ def test_property_no_two_objects_of_both_charts_share_an_identity(
 ) -> None:
     """In an umbrella chart both charts have the same release name and namespace."""
     pairs = ((OPERATOR, operator), (WEBHOOK, webhook))
-    assert shared([found for part, values in pairs for found in rendered(part, values, release=release)]) == []
+    assert shared([item for part, values in pairs for item in rendered(part, values, release=release)]) == []
 
 
 def test_every_switch_changed_renders_no_object_twice() -> None:
@@ -76,10 +76,10 @@ def test_every_switch_changed_renders_no_object_twice() -> None:
 
 def test_long_release_names_with_the_same_start_give_different_names() -> None:
     names = ("x" * 52 + "a", "x" * 52 + "b")
-    objects = [found for part in PARTS for name in names for found in rendered(part, release=name)]
+    objects = [item for part in PARTS for name in names for item in rendered(part, release=name)]
     of_the_cluster = [
-        found
-        for found in objects
-        if found["kind"] == "CustomResourceDefinition" or found["metadata"]["name"] == PUBLICATION_NAME
+        item
+        for item in objects
+        if item["kind"] == "CustomResourceDefinition" or item["metadata"]["name"] == PUBLICATION_NAME
     ]
-    assert shared([found for found in objects if found not in of_the_cluster]) == []
+    assert shared([item for item in objects if item not in of_the_cluster]) == []

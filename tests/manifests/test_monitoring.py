@@ -46,19 +46,23 @@ def series_of_sdk() -> dict[str, set[str]]:
 
 def series(part: Part) -> dict[str, set[str]]:
     """Return the labels of every series that a process of the part has, by name."""
-    found: dict[str, set[str]] = {}
+    labels_by_name: dict[str, set[str]] = {}
     for spec in (
         item for metrics in METRICS[part.name] for item in vars(metrics).values() if isinstance(item, MetricSpec)
     ):
         labels = set(spec.labels)
         if spec.type is Histogram:
-            found |= {f"{spec.name}_bucket": labels | {"le"}, f"{spec.name}_count": labels, f"{spec.name}_sum": labels}
+            labels_by_name |= {
+                f"{spec.name}_bucket": labels | {"le"},
+                f"{spec.name}_count": labels,
+                f"{spec.name}_sum": labels,
+            }
         elif spec.type is Info:
-            found[f"{spec.name}_info"] = {"version", "cluster"}
+            labels_by_name[f"{spec.name}_info"] = {"version", "cluster"}
         else:
-            found[spec.name] = labels
+            labels_by_name[spec.name] = labels
     of_runs = series_of_sdk() if part is OPERATOR else {}
-    return found | of_runs | {name: set() for name in OF_PROCESSES}
+    return labels_by_name | of_runs | {name: set() for name in OF_PROCESSES}
 
 
 def selectors(node: Any) -> Iterator[Any]:
@@ -81,14 +85,14 @@ def checked(expression: str, part: Part) -> list[Any]:
     """Return the selectors of an expression; assert that they match series of the part."""
     for variable, value in VARIABLES.items():
         expression = expression.replace(variable, value)
-    known, found = series(part), list(selectors(promql_parser.parse(expression)))
-    assert found, expression
-    for selector in found:
+    known, selected = series(part), list(selectors(promql_parser.parse(expression)))
+    assert selected, expression
+    for selector in selected:
         assert selector.name in known, f"{selector.name} in {expression}"
         labels = {matcher.name for matcher in selector.matchers.matchers}
         assert labels <= known[selector.name] | OF_TARGETS, expression
-    assert groupings(expression) <= OF_TARGETS.union(*(known[selector.name] for selector in found)), expression
-    return found
+    assert groupings(expression) <= OF_TARGETS.union(*(known[selector.name] for selector in selected)), expression
+    return selected
 
 
 def alerts(objects: list[Object], part: Part) -> list[Object]:
@@ -97,10 +101,10 @@ def alerts(objects: list[Object], part: Part) -> list[Object]:
 
 
 def dashboards(objects: list[Object], labels: Object) -> dict[str, Object]:
-    found = [
+    maps = [
         item for item in objects if item["kind"] == "ConfigMap" and labels.items() <= item["metadata"]["labels"].items()
     ]
-    return {name: json.loads(text) for item in found for name, text in item["data"].items()}
+    return {name: json.loads(text) for item in maps for name, text in item["data"].items()}
 
 
 @each_part
@@ -135,9 +139,9 @@ def test_every_alert_says_what_is_wrong_and_what_to_do(part: Part) -> None:
 
 @each_part
 def test_dashboards_ask_for_series_that_exist(part: Part) -> None:
-    found = dashboards(rendered(part, ON | {"metrics.dashboards.labels": {"folder": "ml"}}), {"folder": "ml"})
-    assert found
-    for name, dashboard in found.items():
+    by_name = dashboards(rendered(part, ON | {"metrics.dashboards.labels": {"folder": "ml"}}), {"folder": "ml"})
+    assert by_name
+    for name, dashboard in by_name.items():
         assert name == dashboard["uid"].removeprefix("mldiagnostics-") + ".json"
         assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
         for panel in dashboard["panels"]:

@@ -24,8 +24,8 @@ BUCKETS: Object = {"diagnosis": {"buckets": True}}
 
 def document(objects: list[Object]) -> str | None:
     data = one(objects, "ConfigMap", f"{OPERATOR.name}-policy")["data"]
-    found: str | None = data.get("diagnosis-job.json")
-    return found
+    job: str | None = data.get("diagnosis-job.json")
+    return job
 
 
 def job_of(values: Object, location: str = "volume:///ml/trainer") -> Object:
@@ -105,8 +105,8 @@ def test_a_job_reaches_nothing_but_buckets(values: Object, egress: set[int] | No
     policy: dict[str, Any] = one(objects, "NetworkPolicy", NAME)["spec"]
     assert policy["policyTypes"] == ["Ingress", "Egress"]
     assert "ingress" not in policy
-    found = policy.get("egress")
-    ports = None if found is None else {port["port"] for rule in found for port in rule["ports"]}
+    rules = policy.get("egress")
+    ports = None if rules is None else {port["port"] for rule in rules for port in rule["ports"]}
     assert ports == egress
     selector = policy["podSelector"]["matchLabels"].items()
     assert selector <= job_of(values)["spec"]["template"]["metadata"]["labels"].items()

@@ -19,8 +19,8 @@ def objects_of(chart: Path, values: Object | None = None, release: str = "") -> 
 
 def of_chart(objects: list[Object], part: Part) -> list[Object]:
     """Return the objects of a part; those of `helm test` have a name with the suffix `-test`."""
-    labels = [(found, found["metadata"]["labels"]["app.kubernetes.io/name"]) for found in objects]
-    return [found for found, name in labels if name.removesuffix("-test") == part.name]
+    labels = [(item, item["metadata"]["labels"]["app.kubernetes.io/name"]) for item in objects]
+    return [item for item, name in labels if name.removesuffix("-test") == part.name]
 
 
 def pods(objects: list[Object]) -> list[Object]:
@@ -32,8 +32,8 @@ def pods(objects: list[Object]) -> list[Object]:
 @pytest.mark.parametrize("release", ["", "p" * 33, "1" * 33, "p" * 34, "p" * 53, "1.2-" + "p" * 49])
 def test_both_charts_render_under_one_release_without_sharing_names(release: str, tmp_path: Path) -> None:
     objects = objects_of(umbrella(tmp_path, {}), release=release)
-    lasting = [found for found in objects if HOOK not in found["metadata"].get("annotations", {})]
-    assert len({identity(found) for found in lasting}) == len(lasting)
+    lasting = [item for item in objects if HOOK not in item["metadata"].get("annotations", {})]
+    assert len({identity(item) for item in lasting}) == len(lasting)
     assert sum(len(of_chart(objects, part)) for part in PARTS) == len(objects)
     assert kubeconform(as_yaml(objects), (REPOSITORY / "crds").glob("*.yaml")) == ""
 

@@ -185,8 +185,8 @@ async def created(cluster: ApiClient, body: dict[str, Any]) -> None:
 async def phase(cluster: ApiClient, name: str) -> str:
     """Read a capture's phase; empty while it has none."""
     body = await cluster.get(f"{connections('default')}/{name}")
-    found: str = body.get("status", {}).get("phase", "")
-    return found
+    current: str = body.get("status", {}).get("phase", "")
+    return current
 
 
 async def until(read: Callable[[], Awaitable[str]], expected: str) -> None:

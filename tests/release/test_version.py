@@ -13,22 +13,26 @@ from release.version import change, current, followers
 
 def versions(repository: Path) -> dict[str, set[str]]:
     """Return the versions in the files that programs read."""
-    found = {}
+    versions_by_file = {}
     for path in repository.glob("*/pyproject.toml"):
         project = tomllib.loads(path.read_text())["project"]
         siblings = [each.partition("==")[2] for each in project["dependencies"] if each.startswith("mldiagnostics")]
-        found[str(path.relative_to(repository))] = {project["version"], *siblings}
+        versions_by_file[str(path.relative_to(repository))] = {project["version"], *siblings}
     for path in repository.glob("charts/*/Chart.yaml"):
         chart = yaml.safe_load(path.read_text())
         image = yaml.safe_load(chart["annotations"]["artifacthub.io/images"])[0]["image"]
-        found[str(path.relative_to(repository))] = {chart["version"], chart["appVersion"], image.rpartition(":")[2]}
-    return found
+        versions_by_file[str(path.relative_to(repository))] = {
+            chart["version"],
+            chart["appVersion"],
+            image.rpartition(":")[2],
+        }
+    return versions_by_file
 
 
 def test_every_file_has_the_version_of_the_repository() -> None:
-    found = versions(REPOSITORY)
-    assert len(found) == 11
-    assert set().union(*found.values()) == {current()}
+    versions_by_file = versions(REPOSITORY)
+    assert len(versions_by_file) == 11
+    assert set().union(*versions_by_file.values()) == {current()}
 
 
 def test_a_new_version_is_written_everywhere(tmp_path: Path) -> None:

@@ -80,9 +80,9 @@ def test_modules_are_where_the_peer_has_them() -> None:
 
 def test_public_names_are_listed_and_there() -> None:
     for module in set(goodput_names.MODULES.values()):
-        found = import_module(f"mldiagnostics.{module}")
-        assert [name for name in found.__all__ if not hasattr(found, name)] == []
-        assert set(found.__all__) <= set(dir(found))
+        imported = import_module(f"mldiagnostics.{module}")
+        assert [name for name in imported.__all__ if not hasattr(imported, name)] == []
+        assert set(imported.__all__) <= set(dir(imported))
 
 
 @pytest.mark.parametrize("module", ["goodput", "goodput_elastic", "goodput_utils"])

@@ -16,8 +16,8 @@ MEMBERS = {"sdk": ROOT / "sdk/src", "shim": ROOT / "shim/src"}
 
 
 def project(member: str) -> dict[str, object]:
-    found: dict[str, object] = tomllib.loads((ROOT / member / "pyproject.toml").read_text())["project"]
-    return found
+    table: dict[str, object] = tomllib.loads((ROOT / member / "pyproject.toml").read_text())["project"]
+    return table
 
 
 def extras_that_code_names() -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.records import found, run_program
+from support.records import records_in, run_program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +33,7 @@ def test_every_form_records_the_same(form: str, when: str, tmp_path: Path) -> No
         lines[1:] = ["run = begin()", form, "run.close()"]
     result = run_program("\n".join(lines), tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
-    record = found(tmp_path)[-1]
+    record = records_in(tmp_path)[-1]
     assert (record.name, record.value, record.step, record.labels, record.unit) == ("loss", 0.5, 3, {"host": "a"}, "1")
 
 
@@ -51,7 +51,7 @@ begin().close()
         tmp_path,
     )
     assert result.returncode == 0, result.stderr
-    moments = {record.name: record.t for record in found(tmp_path)}
+    moments = {record.name: record.t for record in records_in(tmp_path)}
     assert moments.pop("e") == moments.pop("f")
     assert moments == {"a": 1000.5, "b": 1767225600.0, "c": 5.0, "d": 7.0}
 
@@ -89,8 +89,8 @@ print(sum(run.close().dropped.values()))
     result = run_program(body, tmp_path)
     assert (result.returncode, result.stdout) == (0, "3\n")
     assert len(result.stderr.splitlines()) == 1, result.stderr
-    assert [record.name for record in found(tmp_path)] == ["before", "after"]
-    assert sum(_number(record.value) for record in found(tmp_path, kind="drop")) == 3
+    assert [record.name for record in records_in(tmp_path)] == ["before", "after"]
+    assert sum(_number(record.value) for record in records_in(tmp_path, kind="drop")) == 3
 
 
 BAD = ["1", "None", "{}", "{'metric_name': 'x'}", "{'metric_name': 'x', 'value': object()}", "Hostile()"]
@@ -108,7 +108,7 @@ print(sum(run.close().dropped.values()))
 """
     result = run_program(body, tmp_path)
     assert (result.returncode, result.stdout) == (0, "1\n")
-    assert [record.name for record in found(tmp_path)] == ["a", "b"]
+    assert [record.name for record in records_in(tmp_path)] == ["a", "b"]
 
 
 def test_a_misspelt_key_gets_a_suggestion(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_an_unknown_argument_is_reported_once_and_ignored(call: str, hint: str, 
     result = run_program(f"run = begin()\nfor _ in range(2):\n    metrics.{call}\nrun.close()", tmp_path)
     assert (result.returncode, len(result.stderr.splitlines())) == (0, 1)
     assert hint in result.stderr
-    assert [(record.name, record.value) for record in found(tmp_path)] == [("loss", 1.0)] * 2
+    assert [(record.name, record.value) for record in records_in(tmp_path)] == [("loss", 1.0)] * 2
 
 
 def _number(value: Any) -> float:

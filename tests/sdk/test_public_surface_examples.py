@@ -80,14 +80,14 @@ def left_by(body: str, package: str, folder: Path) -> tuple[Programs, RunRow]:
 @pytest.mark.parametrize("package", FORMS)
 def test_a_program_of_the_peer_records_its_metrics(package: str, tmp_path: Path) -> None:
     programs, row = left_by(METRICS, package, tmp_path)
-    found = [
+    points = [
         (record.name, record.step, dict(record.labels), record.unit)
         for record in read_records(programs.storage, row.run_id, kinds={"metric"})
     ]
-    assert [each for each in found if each[0] == "loss"] == [("loss", step, {}, "1") for step in range(5)]
-    assert ("learning_rate", 4, {}, "1") in found
-    assert ("custom_metric", 4, {"phase": "warmup"}, "1") in found
-    assert found[-2:] == [("step_time", 5, {}, "s"), ("perplexity", 4, {"split": "eval"}, "1")]
+    assert [each for each in points if each[0] == "loss"] == [("loss", step, {}, "1") for step in range(5)]
+    assert ("learning_rate", 4, {}, "1") in points
+    assert ("custom_metric", 4, {"phase": "warmup"}, "1") in points
+    assert points[-2:] == [("step_time", 5, {}, "s"), ("perplexity", 4, {"split": "eval"}, "1")]
 
 
 @pytest.mark.parametrize("package", FORMS)

@@ -80,8 +80,8 @@ def clean(request: pytest.FixtureRequest, wheels: dict[str, Path], tmp_path_fact
 def test_the_wheel_records_and_reads_back_without_any_other_distribution(clean: Path, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(RECORD_AND_READ)
-    said = run(clean, "-W", "error", program, tmp_path / "runs")
-    assert said == "clean Completed 99 {'lr': 0.1} mldiagnostics\n"
+    output = run(clean, "-W", "error", program, tmp_path / "runs")
+    assert output == "clean Completed 99 {'lr': 0.1} mldiagnostics\n"
 
 
 def file_of_page(title: str) -> str:

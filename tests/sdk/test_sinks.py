@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.sinks import sink_maker
-from support.records import found, origin, run_program
+from support.records import origin, records_in, run_program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,7 +78,7 @@ def test_a_sink_without_its_extra_is_left_out_with_the_install_command(url: str,
     )
     assert ended.returncode == 0, ended.stderr
     assert f"pip install './sdk[{extra}]'" in ended.stderr
-    assert [record.name for record in found(tmp_path)] == ["loss"]
+    assert [record.name for record in records_in(tmp_path)] == ["loss"]
 
 
 @pytest.mark.parametrize("url", ["", "nonsense:", "nonsense://host", ":", "JSONL:"])

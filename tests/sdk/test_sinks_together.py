@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from support.records import DEADLINE_S, eventually, found, program
+from support.records import DEADLINE_S, eventually, program, records_in
 from support.servers.receivers import collector, http_receiver, mute_listener
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -64,7 +64,7 @@ def test_every_sink_of_a_run_gets_every_step(tmp_path: Path) -> None:
         (tmp_path / "go").touch()
         out, err = running.communicate(timeout=DEADLINE_S)
         assert running.returncode == 0, out + err
-    kept = [(record.step, record.value, round(record.t * 1e6) * 1000) for record in found(tmp_path)]
+    kept = [(record.step, record.value, round(record.t * 1e6) * 1000) for record in records_in(tmp_path)]
     assert [step for step, *_ in kept] == list(range(300))
     assert points() == [(value, t) for _, value, t in kept]
     payloads = [entry["jsonPayload"] for entry in losses()]

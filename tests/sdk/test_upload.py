@@ -199,7 +199,7 @@ def test_a_bucket_without_extra_or_credentials_gets_everything_later(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "error"),
     [
         (["nowhere"], "'nowhere' is not a directory"),
         (["gs://bucket"], "pass the directory of the spool before the storage"),
@@ -207,12 +207,12 @@ def test_a_bucket_without_extra_or_credentials_gets_everything_later(
         (["--nonsense"], "unrecognized arguments"),
     ],
 )
-def test_a_command_line_that_is_wrong_is_said(arguments: list[str], complaint: str, programs: Programs) -> None:
+def test_a_command_line_that_is_wrong_is_said(arguments: list[str], error: str, programs: Programs) -> None:
     (programs.folder / "full").mkdir()
     (programs.folder / "full/file").touch()
     done = upload(programs, *arguments)
     assert done.returncode == 2
-    assert complaint in done.stderr
+    assert error in done.stderr
 
 
 def test_what_a_running_process_uses_is_left_to_it(programs: Programs, tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def lines(storage: Path) -> list[bytes]:
     return [line for file in files for line in file.read_bytes().splitlines(keepends=True)]
 
 
-def found(storage: Path, *, kind: Kind | None = "metric") -> list[Record]:
+def records_in(storage: Path, *, kind: Kind | None = "metric") -> list[Record]:
     """Return the records below `storage`, of one kind or of all except the heads of files."""
     records = [decode(line) for line in lines(storage)]
     return [each for each in records if (each.kind == kind if kind else each.name != "segment")]

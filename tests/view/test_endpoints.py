@@ -58,16 +58,16 @@ async def test_a_run_is_listed_and_shown(server: aiohttp.ClientSession, root: Pa
     keys = {run["key"]: run for run in listed["runs"]}
     assert keys.keys() == {"trained", "other"}
     assert keys["other"]["displayName"] == "<script>alert(1)</script>"
-    found, missing = listed["sources"]
-    assert (found["place"], found["problem"]) == (str(root), None)
+    readable, missing = listed["sources"]
+    assert (readable["place"], readable["problem"]) == (str(root), None)
     assert "no such directory" in missing["problem"]
-    status, run = await read(server, f"/api/runs/{found['name']}/trained")
+    status, run = await read(server, f"/api/runs/{readable['name']}/trained")
     assert status == 200
     assert run["run"]["phase"] == "Completed"
     assert run["configs"]["user"]["lr"] == 0.1
     assert [host["rank"] for host in run["hosts"]] == [0]
-    assert (await read(server, f"/api/runs/{found['name']}/trained/goodput"))[0] == 200
-    for path in (f"/api/runs/{found['name']}/train", "/api/runs/none/trained", "/api/runs/x/..%2f..%2fetc"):
+    assert (await read(server, f"/api/runs/{readable['name']}/trained/goodput"))[0] == 200
+    for path in (f"/api/runs/{readable['name']}/train", "/api/runs/none/trained", "/api/runs/x/..%2f..%2fetc"):
         status, problem = await read(server, path)
         assert (status, problem["status"]) == (404, 404)
 

@@ -46,8 +46,8 @@ class RunningCache:
         return self._telemetry.registry.get_sample_value(f"mldiagnostics_webhook_{name}", labels) or 0.0
 
     def lookups(self) -> dict[str, float]:
-        outcomes = ("cache", "server", "nowhere", "forbidden", "failed")
-        return {each: count for each in outcomes if (count := self.value("lookups_total", found=each))}
+        outcomes = [{"found": each} for each in ("cache", "server", "nowhere", "forbidden", "failed")]
+        return {each["found"]: count for each in outcomes if (count := self.value("lookups_total", **each))}
 
     def state(self, kind: str) -> str:
         states = ("unknown", "followed", "behind", "absent", "forbidden")

@@ -21,8 +21,8 @@ def with_runs(*worlds: a.World) -> list[tuple[PodView, WorkloadRun | None]]:
 
 
 def directories(pods: list[tuple[PodView, WorkloadRun | None]], *, explicit: bool = False, **labels: str) -> list[str]:
-    found = destinations(pods, root=ROOT, explicit=explicit, cluster="p/train-cluster", namespace_labels=labels)
-    return [str(found[pod.uid].directory) for pod, _ in pods]
+    by_pod = destinations(pods, root=ROOT, explicit=explicit, cluster="p/train-cluster", namespace_labels=labels)
+    return [str(by_pod[pod.uid].directory) for pod, _ in pods]
 
 
 def test_a_run_has_the_directory_of_its_id() -> None:
@@ -31,8 +31,8 @@ def test_a_run_has_the_directory_of_its_id() -> None:
 
 def test_a_namespace_label_makes_a_run_too() -> None:
     pods = with_runs(a.jobset())
-    found = destinations(pods, root=ROOT, explicit=False, cluster="train-cluster", namespace_labels=ON)
-    assert {home.run_id for home in found.values()} == {CHECK_ID}
+    by_pod = destinations(pods, root=ROOT, explicit=False, cluster="train-cluster", namespace_labels=ON)
+    assert {home.run_id for home in by_pod.values()} == {CHECK_ID}
 
 
 def test_a_workload_that_is_not_a_run_has_the_directory_of_its_name() -> None:
@@ -77,8 +77,8 @@ def test_a_pod_without_the_label_or_with_a_controller_is_not_a_run() -> None:
 def test_an_explicit_location_is_the_directory_itself() -> None:
     pods = with_runs(a.jobset(labels=ON), a.deployment())
     assert set(directories(pods, explicit=True)) == {str(ROOT)}
-    found = destinations(pods, root=ROOT, explicit=True, cluster="train-cluster", namespace_labels={})
-    assert {home.run_id for home in found.values()} == {CHECK_ID, None}
+    by_pod = destinations(pods, root=ROOT, explicit=True, cluster="train-cluster", namespace_labels={})
+    assert {home.run_id for home in by_pod.values()} == {CHECK_ID, None}
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,8 @@ def accepted(run: RunTarget, **trigger: Any) -> CaptureRequest:
 
 
 def planned(world: a.World, run: RunTarget, **inventory: Any) -> CapturePlan | CaptureRefusal:
-    found = PodInventory(pods=world.views(), workload=world.workload, owners=world.owners(), **inventory)
-    return make_plan(a.parsed(a.connection(**BY_RUN)), accepted(run), found, policy=POLICY, cluster="c", now=NOW)
+    pods = PodInventory(pods=world.views(), workload=world.workload, owners=world.owners(), **inventory)
+    return make_plan(a.parsed(a.connection(**BY_RUN)), accepted(run), pods, policy=POLICY, cluster="c", now=NOW)
 
 
 @pytest.mark.parametrize(

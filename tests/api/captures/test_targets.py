@@ -114,7 +114,7 @@ def test_host_network_pods_are_targets_if_the_policy_allows_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pod", "port", "found"),
+    ("pod", "port", "ports"),
     [
         (a.pod(), None, [9999]),
         (a.pod(), 10001, [10001]),
@@ -123,8 +123,8 @@ def test_host_network_pods_are_targets_if_the_policy_allows_it() -> None:
         (a.pod(annotations={PORTS: "10000,9999"}, ports={"mldiag-prof": 9012}), 10001, [10000, 9999]),
     ],
 )
-def test_published_ports_win_over_the_port_of_the_spec(pod: a.Object, port: int | None, found: list[int]) -> None:
-    assert [candidate.port for candidate in candidates_of([pod], port=port)] == found
+def test_published_ports_win_over_the_port_of_the_spec(pod: a.Object, port: int | None, ports: list[int]) -> None:
+    assert [candidate.port for candidate in candidates_of([pod], port=port)] == ports
 
 
 @pytest.mark.parametrize("text", ["9" * 250_000, ",".join(map(str, range(1, 66)))])

@@ -35,7 +35,7 @@ def ready(status: str, reason: str, message: str) -> a.Object:
 
 
 @pytest.mark.parametrize(
-    ("found", "cause", "time", "detail"),
+    ("lost_node", "cause", "time", "detail"),
     [
         (None, Cause.NODE_LOST, SEEN, "the node no longer exists"),
         (
@@ -79,9 +79,9 @@ def ready(status: str, reason: str, message: str) -> a.Object:
     ],
 )
 def test_a_node_shows_its_loss_its_shutdown_or_its_maintenance(
-    found: a.Object | None, cause: Cause, time: datetime, detail: str
+    lost_node: a.Object | None, cause: Cause, time: datetime, detail: str
 ) -> None:
-    evidence = node_evidence("n1", found, seen=SEEN)
+    evidence = node_evidence("n1", lost_node, seen=SEEN)
     assert evidence is not None
     assert (evidence.cause, evidence.time, evidence.detail) == (cause, time, detail)
     assert (evidence.subject, evidence.node) == ("node 'n1'", "n1")

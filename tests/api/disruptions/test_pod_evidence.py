@@ -55,7 +55,7 @@ LOW = "The node was low on resource: memory. Threshold quantity: 100Mi, availabl
 
 
 @pytest.mark.parametrize(
-    ("found", "cause", "seconds", "detail"),
+    ("observed", "cause", "seconds", "detail"),
     [
         (
             pod(conditions=target("PreemptionByScheduler", "default-scheduler: preempting to accommodate a higher …")),
@@ -145,8 +145,8 @@ LOW = "The node was low on resource: memory. Threshold quantity: 100Mi, availabl
         ),
     ],
 )
-def test_a_pod_shows_the_first_event_that_ended_it(found: a.Object, cause: Cause, seconds: int, detail: str) -> None:
-    [evidence] = pod_evidence(found)
+def test_a_pod_shows_the_first_event_that_ended_it(observed: a.Object, cause: Cause, seconds: int, detail: str) -> None:
+    [evidence] = pod_evidence(observed)
     assert evidence is not None
     assert (evidence.cause, evidence.detail) == (cause, detail)
     assert evidence.time == START + timedelta(seconds=seconds)
@@ -154,7 +154,7 @@ def test_a_pod_shows_the_first_event_that_ended_it(found: a.Object, cause: Cause
 
 
 @pytest.mark.parametrize(
-    "found",
+    "observed",
     [
         pod(),
         pod(state=terminated(50, 0, "Completed")),
@@ -165,19 +165,19 @@ def test_a_pod_shows_the_first_event_that_ended_it(found: a.Object, cause: Cause
         pod(reason="InventedReason"),
     ],
 )
-def test_a_pod_without_a_known_marker_shows_no_cause(found: a.Object) -> None:
-    assert pod_evidence(found) == []
+def test_a_pod_without_a_known_marker_shows_no_cause(observed: a.Object) -> None:
+    assert pod_evidence(observed) == []
 
 
 def test_an_unschedulable_pod_shows_the_schedulers_message() -> None:
-    found = pod()
+    observed = pod()
     message = "0/12 nodes are available: 12 Insufficient google.com/tpu."
-    found["status"] = {"conditions": [condition("PodScheduled", "False", "Unschedulable", message, 3)]}
-    [evidence] = pod_evidence(found)
+    observed["status"] = {"conditions": [condition("PodScheduled", "False", "Unschedulable", message, 3)]}
+    [evidence] = pod_evidence(observed)
     assert evidence is not None
     assert (evidence.cause, evidence.detail) == (Cause.SCHEDULING, f"Unschedulable: {message}")
-    found["status"]["conditions"][0]["reason"] = "SchedulingGated"
-    assert pod_evidence(found) == []
+    observed["status"]["conditions"][0]["reason"] = "SchedulingGated"
+    assert pod_evidence(observed) == []
 
 
 STATES = st.one_of(
@@ -208,16 +208,16 @@ STATES = st.one_of(
         message=st.none() | st.text(max_size=300),
     )
 )
-def test_every_pod_is_read_and_a_deleted_one_has_a_cause(found: a.Object) -> None:
-    evidence = pod_evidence(found)
-    assert evidence or "deletionTimestamp" not in found["metadata"]
+def test_every_pod_is_read_and_a_deleted_one_has_a_cause(observed: a.Object) -> None:
+    evidence = pod_evidence(observed)
+    assert evidence or "deletionTimestamp" not in observed["metadata"]
     assert all(len(each.detail) <= 256 and "\n" not in each.detail for each in evidence)
 
 
 def test_each_failure_of_a_container_that_is_restarted_in_place_counts_and_the_later_end_of_its_pod() -> None:
-    found = a.pod()
-    found["spec"]["restartPolicy"] = "OnFailure"
-    found["status"]["containerStatuses"] = [
+    observed = a.pod()
+    observed["spec"]["restartPolicy"] = "OnFailure"
+    observed["status"]["containerStatuses"] = [
         {
             "name": "train",
             "restartCount": 2,
@@ -225,10 +225,10 @@ def test_each_failure_of_a_container_that_is_restarted_in_place_counts_and_the_l
             "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "2026-04-24T03:06:05Z"}},
         }
     ]
-    found["metadata"]["deletionTimestamp"] = "2026-04-24T03:10:05Z"
-    assert [str(each.cause) for each in pod_evidence(found)] == ["OutOfMemory", "ExitCode", "Deleted"]
-    found["spec"]["restartPolicy"] = "Never"
-    assert [str(each.cause) for each in pod_evidence(found)] == ["OutOfMemory"]
+    observed["metadata"]["deletionTimestamp"] = "2026-04-24T03:10:05Z"
+    assert [str(each.cause) for each in pod_evidence(observed)] == ["OutOfMemory", "ExitCode", "Deleted"]
+    observed["spec"]["restartPolicy"] = "Never"
+    assert [str(each.cause) for each in pod_evidence(observed)] == ["OutOfMemory"]
 
 
 @pytest.mark.parametrize(

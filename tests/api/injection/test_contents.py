@@ -37,18 +37,18 @@ def lone(**parts: Any) -> dict[str, Any]:
     return pod
 
 
-def names(found: Injection) -> set[str]:
-    return {variable["name"] for container in found.containers for variable in container.variables}
+def names(contents: Injection) -> set[str]:
+    return {variable["name"] for container in contents.containers for variable in container.variables}
 
 
-def port(found: Injection) -> str:
-    (value,) = (v["value"] for c in found.containers for v in c.variables if v["name"] == "MLDIAG_PROFILER_PORT")
+def port(contents: Injection) -> str:
+    (value,) = (v["value"] for c in contents.containers for v in c.variables if v["name"] == "MLDIAG_PROFILER_PORT")
     return str(value)
 
 
 def test_the_token_is_for_the_control_plane_alone_and_short_lived() -> None:
-    found = injection(lone())
-    assert found.volume == {
+    contents = injection(lone())
+    assert contents.volume == {
         "name": "mldiagnostics",
         "projected": {
             "sources": [
@@ -66,8 +66,8 @@ def test_the_token_is_for_the_control_plane_alone_and_short_lived() -> None:
             ]
         },
     }
-    assert found.annotations["diagon.gke.io/control-plane-ca"] == "PEM"
-    assert found.containers[0].mount == {
+    assert contents.annotations["diagon.gke.io/control-plane-ca"] == "PEM"
+    assert contents.containers[0].mount == {
         "name": "mldiagnostics",
         "mountPath": "/var/run/secrets/mldiagnostics",
         "readOnly": True,
@@ -75,10 +75,10 @@ def test_the_token_is_for_the_control_plane_alone_and_short_lived() -> None:
 
 
 def test_a_control_plane_with_a_public_certificate_needs_no_ca() -> None:
-    found = injection(lone(), InjectionSettings(cluster="c1", control_plane_url="https://control"))
-    assert "MLDIAG_CONTROL_PLANE_URL" in names(found)
-    assert "MLDIAG_CONTROL_PLANE_CA" not in names(found)
-    assert "diagon.gke.io/control-plane-ca" not in found.annotations
+    contents = injection(lone(), InjectionSettings(cluster="c1", control_plane_url="https://control"))
+    assert "MLDIAG_CONTROL_PLANE_URL" in names(contents)
+    assert "MLDIAG_CONTROL_PLANE_CA" not in names(contents)
+    assert "diagon.gke.io/control-plane-ca" not in contents.annotations
 
 
 @pytest.mark.parametrize(
@@ -104,12 +104,12 @@ def test_a_control_plane_with_a_public_certificate_needs_no_ca() -> None:
     ],
 )
 def test_access_to_the_control_plane_is_complete_or_missing(parts: dict[str, Any], *, reached: bool) -> None:
-    found = injection(lone(**parts))
-    assert "MLDIAG_RUN_ID" in names(found)
-    given = {"MLDIAG_CONTROL_PLANE_URL", "MLDIAG_CONTROL_PLANE_CA"} & names(found)
+    contents = injection(lone(**parts))
+    assert "MLDIAG_RUN_ID" in names(contents)
+    given = {"MLDIAG_CONTROL_PLANE_URL", "MLDIAG_CONTROL_PLANE_CA"} & names(contents)
     assert len(given) == (2 if reached else 0)
-    assert any(container.mount for container in found.containers) is reached
-    assert (found.volume is not None) is (reached and parts.get("volumes") != [OURS])
+    assert any(container.mount for container in contents.containers) is reached
+    assert (contents.volume is not None) is (reached and parts.get("volumes") != [OURS])
 
 
 @pytest.mark.parametrize(

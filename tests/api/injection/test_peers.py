@@ -54,7 +54,7 @@ def test_the_sdk_computes_the_run_that_the_pod_is_annotated_with(peer_sdk: Path,
             command, env=environment | network, capture_output=True, text=True, check=False, timeout=90
         )
     assert result.returncode == 0, result.stderr
-    found: dict[str, Any] = json.loads(result.stdout)
-    assert found["run"] == pod["metadata"]["annotations"][RUN_ANNOTATION]
-    assert found["workload"]["parent_workload"] == ("cronjob" if title == "cronjob" else None)
-    assert found["workload"]["labels"] == {"managed-mldiagnostics-gke": "true", "team": "infra"}
+    answer: dict[str, Any] = json.loads(result.stdout)
+    assert answer["run"] == pod["metadata"]["annotations"][RUN_ANNOTATION]
+    assert answer["workload"]["parent_workload"] == ("cronjob" if title == "cronjob" else None)
+    assert answer["workload"]["labels"] == {"managed-mldiagnostics-gke": "true", "team": "infra"}

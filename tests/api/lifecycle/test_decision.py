@@ -18,12 +18,12 @@ START = datetime(2026, 11, 22, 22, 0, tzinfo=UTC)
 
 def states(title: str) -> list[Lifecycle]:
     """Return the states of a recorded workload."""
-    found = []
+    decisions = []
     for item in recorded(title):
         kind = workload_of(item["kind"], item["apiVersion"])
         assert kind is not None
-        found.append(lifecycle(kind, item))
-    return found
+        decisions.append(lifecycle(kind, item))
+    return decisions
 
 
 def history(title: str) -> list[MLRunStatus]:

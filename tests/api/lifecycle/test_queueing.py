@@ -49,10 +49,10 @@ PREEMPTED = (
     ],
 )
 def test_a_workload_that_waits_has_the_reason_of_its_queue(conditions: Any, reason: str, message: str) -> None:
-    found = verdict(*conditions)
-    assert (found.admitted, found.reason) == (False, reason)
-    assert message in ("*", found.message)
-    assert "\n" not in found.message
+    result = verdict(*conditions)
+    assert (result.admitted, result.reason) == (False, reason)
+    assert message in ("*", result.message)
+    assert "\n" not in result.message
 
 
 def test_an_eviction_is_evidence_until_the_workload_is_admitted_again() -> None:
@@ -65,8 +65,8 @@ def test_an_eviction_is_evidence_until_the_workload_is_admitted_again() -> None:
 
 def test_open_admission_checks_are_named() -> None:
     checks = [{"name": "nodes", "state": "Pending", "message": "scaling up"}, {"name": "budget", "state": "Ready"}]
-    found = verdict(("QuotaReserved", "True", "QuotaReserved", ""), admissionChecks=checks)
-    assert (found.reason, found.message) == ("AdmissionChecks", "admission check 'nodes' is Pending: scaling up")
+    result = verdict(("QuotaReserved", "True", "QuotaReserved", ""), admissionChecks=checks)
+    assert (result.reason, result.message) == ("AdmissionChecks", "admission check 'nodes' is Pending: scaling up")
 
 
 def test_a_workload_of_kueue_names_its_owners() -> None:
@@ -111,13 +111,13 @@ VERDICTS = st.builds(
 
 @given(st.lists(VERDICTS, max_size=4))
 def test_one_group_that_waits_holds_the_workload_back(verdicts: list[QueueVerdict]) -> None:
-    found = combined(verdicts)
-    if found is None:
+    result = combined(verdicts)
+    if result is None:
         assert not verdicts
     else:
-        assert found in verdicts
-        assert found.admitted is all(each.admitted for each in verdicts)
-        assert combined(verdicts[::-1]) == found or found.admitted
+        assert result in verdicts
+        assert result.admitted is all(each.admitted for each in verdicts)
+        assert combined(verdicts[::-1]) == result or result.admitted
 
 
 JSON = st.recursive(

@@ -57,9 +57,9 @@ def status(*attempts: RunAttempt, phase: MLRunPhase = MLRunPhase.ACTIVE, **chang
     return MLRunStatus(phase=phase, attempt=max(0, len(attempts) - 1), attempts=list(attempts) or None, **changes)
 
 
-def the(found: MLRunStatus) -> RunAttempt:
-    assert found.attempts
-    return found.attempts[-1]
+def the(run_status: MLRunStatus) -> RunAttempt:
+    assert run_status.attempts
+    return run_status.attempts[-1]
 
 
 def test_a_start_up_is_recorded_once_and_stays_after_its_pods() -> None:
@@ -99,11 +99,11 @@ def test_a_restart_in_place_starts_up_from_the_end_before_it() -> None:
     program = PodProgram(pod="w-0", uid="u", restarts=1, started=at(110), ended=at(100))
     crash = [evidence(DisruptionCause.EXIT_CODE, 100), evidence(DisruptionCause.OUT_OF_MEMORY, 130)]
     seen = RunObservation(created=START, admitted=START, pods=pods, expected=1, program=program, evidence=crash)
-    found = observed(status(*attempts), seen, reported(changed=125), at(140))
-    assert found.attempts
-    assert [each.cause for each in found.attempts] == ["ExitCode", None]  # the second crash is not of the first attempt
-    assert found.goodput is not None
-    assert found.goodput.start_up_seconds == {"queueing": 0, "scheduling": 0, "pull": 0, "startup": 25}
+    after = observed(status(*attempts), seen, reported(changed=125), at(140))
+    assert after.attempts
+    assert [each.cause for each in after.attempts] == ["ExitCode", None]  # the second crash is not of the first attempt
+    assert after.goodput is not None
+    assert after.goodput.start_up_seconds == {"queueing": 0, "scheduling": 0, "pull": 0, "startup": 25}
 
 
 def test_two_crashes_in_one_second_explain_two_attempts() -> None:
@@ -114,9 +114,9 @@ def test_two_crashes_in_one_second_explain_two_attempts() -> None:
         RunAttempt(attempt=2, container_restarts=2, start_time=at(110)),
     )
     crash = [evidence(DisruptionCause.EXIT_CODE, 100)]
-    found = observed(status(*attempts), RunObservation(evidence=crash), None, at(120))
-    assert found.attempts
-    assert [each.cause for each in found.attempts] == ["ExitCode", "ExitCode", None]
+    after = observed(status(*attempts), RunObservation(evidence=crash), None, at(120))
+    assert after.attempts
+    assert [each.cause for each in after.attempts] == ["ExitCode", "ExitCode", None]
 
 
 def test_a_lost_node_replaces_the_exit_codes_that_showed_first() -> None:
@@ -137,16 +137,16 @@ def test_a_lost_node_replaces_the_exit_codes_that_showed_first() -> None:
 @pytest.mark.parametrize("reason", ["Completed", None])
 def test_a_completed_run_has_no_cause(reason: str | None) -> None:
     done = status(RunAttempt(attempt=0, end_time=at(100), reason=reason), phase=MLRunPhase.COMPLETED)
-    found = observed(done, RunObservation(evidence=[evidence(DisruptionCause.DELETED, 99)]), None, at(101))
-    assert the(found).cause is None
+    after = observed(done, RunObservation(evidence=[evidence(DisruptionCause.DELETED, 99)]), None, at(101))
+    assert the(after).cause is None
 
 
 def test_without_evidence_the_cause_is_unknown() -> None:
     ended = status(RunAttempt(attempt=0, end_time=at(100), reason="Restarted"), RunAttempt(attempt=1))
-    found = observed(ended, RunObservation(), None, at(101))
-    assert found.attempts is not None
-    assert found.attempts[0].cause == "Unknown"
-    assert list(cause_messages(ended, found)) == []
+    after = observed(ended, RunObservation(), None, at(101))
+    assert after.attempts is not None
+    assert after.attempts[0].cause == "Unknown"
+    assert list(cause_messages(ended, after)) == []
 
 
 def test_the_deletion_of_a_workload_is_the_cause_unless_its_pods_show_more() -> None:
@@ -161,8 +161,8 @@ def test_the_deletion_of_a_workload_is_the_cause_unless_its_pods_show_more() -> 
 def test_a_pending_run_says_what_its_pods_wait_for() -> None:
     pods = [PODS[0], PodStartup(name="w-1", waiting="Unschedulable: 0/3 nodes are available")]
     waits = status(phase=MLRunPhase.PENDING, reason="Starting", message="the JobSet waits for its pods")
-    found = observed(waits, RunObservation(pods=pods, expected=2), None, at(60))
-    assert found.message == "1 of 2 pods started; pod 'w-1': Unschedulable: 0/3 nodes are available"
+    after = observed(waits, RunObservation(pods=pods, expected=2), None, at(60))
+    assert after.message == "1 of 2 pods started; pod 'w-1': Unschedulable: 0/3 nodes are available"
 
 
 REFUSED = Evidence(cause=DisruptionCause.QUOTA, time=at(20), subject="job 'trainer'", detail="exceeded quota: team")
@@ -197,18 +197,18 @@ def test_an_interruption_is_a_suspension_unless_the_cluster_shows_more() -> None
     held = RunAttempt(attempt=0, end_time=at(100), reason="Queued", message="waits in queue tpu")
     waits = status(held, phase=MLRunPhase.PENDING, reason="Queued", workload="JobSet/trainer")
     deleted = evidence(DisruptionCause.DELETED, 99)
-    found = observed(waits, RunObservation(evidence=[deleted]), None, at(101))
-    assert (the(found).cause, the(found).cause_message) == ("Suspended", "JobSet/trainer: Queued: waits in queue tpu")
+    after = observed(waits, RunObservation(evidence=[deleted]), None, at(101))
+    assert (the(after).cause, the(after).cause_message) == ("Suspended", "JobSet/trainer: Queued: waits in queue tpu")
     preempted = evidence(DisruptionCause.PREEMPTION, 98, "Workload 'w'")
-    assert the(observed(found, RunObservation(evidence=[deleted, preempted]), None, at(102))).cause == "Preemption"
+    assert the(observed(after, RunObservation(evidence=[deleted, preempted]), None, at(102))).cause == "Preemption"
 
 
 def test_what_ended_an_attempt_is_not_the_cause_of_the_next_end() -> None:
     failed = RunAttempt(attempt=0, end_time=at(100), reason="Restarted")
     held = RunAttempt(attempt=1, start_time=at(100), end_time=at(126), reason="Suspended", message="is suspended")
     waits = status(failed, held, phase=MLRunPhase.PENDING, reason="Suspended", workload="RayJob/trainer")
-    found = observed(waits, RunObservation(evidence=[evidence(DisruptionCause.EXIT_CODE, 95)]), None, at(127))
-    assert [attempt.cause for attempt in found.attempts or ()] == ["ExitCode", "Suspended"]
+    after = observed(waits, RunObservation(evidence=[evidence(DisruptionCause.EXIT_CODE, 95)]), None, at(127))
+    assert [attempt.cause for attempt in after.attempts or ()] == ["ExitCode", "Suspended"]
 
 
 def test_the_steps_before_an_interruption_are_not_those_of_the_rest() -> None:
@@ -238,9 +238,9 @@ MOMENTS = st.none() | st.integers(-100, 900).map(at)
     st.integers(0, 1000).map(at),
 )
 def test_an_observation_is_idempotent_and_loses_nothing(
-    found: list[Evidence], pods: list[PodStartup], created: datetime | None, changed: float | None, now: datetime
+    markers: list[Evidence], pods: list[PodStartup], created: datetime | None, changed: float | None, now: datetime
 ) -> None:
-    seen = RunObservation(created=created, pods=pods, evidence=found)
+    seen = RunObservation(created=created, pods=pods, evidence=markers)
     before = status(RunAttempt(attempt=0, end_time=at(300), reason="Restarted"), RunAttempt(attempt=1))
     once = observed(before, seen, reported(1, changed=changed), now)
     assert observed(once, seen, reported(1, changed=changed), now) == once

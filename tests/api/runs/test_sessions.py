@@ -38,8 +38,8 @@ def test_files_show_the_sessions_that_nobody_reported() -> None:
         ("plugins/profile/a0-s100/cache.json", NOW + timedelta(hours=1)),
         ("records/a0-r0-1-00001.jsonl", NOW),
     ]
-    (found,) = adopted_sessions(files, "volume:///ml/run")
-    assert (found.id, found.source, found.start_time, found.stop_time) == (
+    (adopted,) = adopted_sessions(files, "volume:///ml/run")
+    assert (adopted.id, adopted.source, adopted.start_time, adopted.stop_time) == (
         "a0-s100",
         "Files",
         NOW,

@@ -166,8 +166,8 @@ HOSTS = st.lists(
 def test_every_sample_has_a_reading_of_every_signal(
     hosts: list[HostSample], goodput: float | None, elapsed_s: float, thresholds: SignalThresholds
 ) -> None:
-    found = readings(RunSample(now=NOW, hosts=hosts, goodput=goodput, elapsed_s=elapsed_s), thresholds)
-    assert set(found) == set(Signal)
-    for reading in found.values():
+    values = readings(RunSample(now=NOW, hosts=hosts, goodput=goodput, elapsed_s=elapsed_s), thresholds)
+    assert set(values) == set(Signal)
+    for reading in values.values():
         assert not (reading.raised and reading.cleared)
         assert bool(reading.message) == reading.raised

@@ -154,10 +154,10 @@ def test_the_last_account_and_step_of_a_run_arrive_after_its_end() -> None:
 
 def test_a_client_that_reports_no_hosts_leaves_them_unknown() -> None:
     peer = replace(report(0), aliases=("mlrun-1",))
-    found = fold(MLRunStatus(), facts(RUNNING, reported=peer), NOW)
-    assert found.hosts is not None
-    assert (found.hosts.reporting, found.hosts.summary) == (None, "?/4")
-    assert {truths(found)[kind] for kind in ("Reporting", "Profilable")} == {("Unknown", "UnknownForClient")}
+    after = fold(MLRunStatus(), facts(RUNNING, reported=peer), NOW)
+    assert after.hosts is not None
+    assert (after.hosts.reporting, after.hosts.summary) == (None, "?/4")
+    assert {truths(after)[kind] for kind in ("Reporting", "Profilable")} == {("Unknown", "UnknownForClient")}
 
 
 @pytest.mark.parametrize("last", [facts(STARTING, gone=True), facts(replace(BROKEN, attempt=0, ran=False))], ids=str)

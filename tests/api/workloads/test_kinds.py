@@ -11,9 +11,9 @@ from support.cluster import builders as a
 def matches(selector: str, labels: dict[str, str]) -> bool:
     """Match labels as the API server does, for the forms of selectors used here."""
     for term in re.split(r",(?![^(]*\))", selector):
-        if found := re.fullmatch(r"(\S+) (in|notin) \((.*)\)", term):
-            inside = labels.get(found[1]) in found[3].split(",")
-            if inside != (found[2] == "in"):
+        if match := re.fullmatch(r"(\S+) (in|notin) \((.*)\)", term):
+            inside = labels.get(match[1]) in match[3].split(",")
+            if inside != (match[2] == "in"):
                 return False
         elif "=" in term:
             key, _, value = term.partition("=")

@@ -27,9 +27,9 @@ def test_the_processes_of_a_run_are_captured_into_its_directory(mldiag: CommandL
         ended = mldiag.run("capture", "4f6c", *options)
         shown = mldiag.document("capture", "trainer", "--storage", "runs", "--ranks", "0", "--dry-run")
         refused = mldiag.failure("capture", "trainer", "--storage", "runs", "--ranks", "1")
-        found = find(str(mldiag.folder / "runs"), "trainer")
-        [other, _] = processes_of(found, TargetNarrowing().filter(), None, this_host="another")
-        [_, given] = processes_of(found, TargetNarrowing().filter(), 9012, this_host=socket.gethostname())
+        run = find(str(mldiag.folder / "runs"), "trainer")
+        [other, _] = processes_of(run, TargetNarrowing().filter(), None, this_host="another")
+        [_, given] = processes_of(run, TargetNarrowing().filter(), 9012, this_host=socket.gethostname())
     assert ended.code == PARTIAL, ended.err
     document = json.loads(ended.out)
     host, directory = socket.gethostname(), f"{mldiag.folder}/runs/4f6c"

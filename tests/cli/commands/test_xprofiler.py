@@ -90,12 +90,12 @@ def test_the_commands_are_those_of_xprofiler() -> None:
 
 @pytest.mark.parametrize("command", DOCUMENTED)
 def test_a_command_has_the_documented_flags_with_their_defaults(command: str) -> None:
-    found = {
+    defaults = {
         " ".join([*option.opts, *[MANY] * option.multiple]): REQUIRED if option.required else default(option)
         for option in options(xprofiler.commands[command])
         if not OWN.get(command, set()) & set(option.opts)
     }
-    assert found == DOCUMENTED[command]
+    assert defaults == DOCUMENTED[command]
 
 
 @pytest.mark.parametrize(("command", "flag"), CHOICES)

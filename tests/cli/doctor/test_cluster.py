@@ -43,10 +43,10 @@ async def diagnosed(api_server: ApiServer, namespace: str, target: str | None = 
     async with connect(
         ClusterOptions(namespace=namespace, kubeconfig=str(api_server.kubeconfig), **changes)
     ) as cluster:
-        found: Findings = defaultdict(list)
+        by_part: Findings = defaultdict(list)
         for finding in await check_cluster(cluster, target):
-            found[finding.part].append(finding)
-        return found
+            by_part[finding.part].append(finding)
+        return by_part
 
 
 def deployment(container: str, available: int = 2, version: str = "99.0.0") -> dict[str, Any]:
@@ -81,15 +81,15 @@ async def test_a_whole_installation_is_fine_and_each_fault_of_it_is_found(
     await install(admin, SCHEDULES)
     stage = Stage(Namespace(admin, namespace, ip="10.0.0.7"), published="")
     async with webhook_process(api_server.kubeconfig, tmp_path) as process, registered(stage, process) as name:
-        found = await diagnosed(api_server, namespace)
-        states = {part: {finding.state for finding in findings} for part, findings in found.items()}
-        assert {part for part, state in states.items() if state != {State.FINE}} == set(), found
-        assert [finding.message for finding in found["resources"]] == [
+        by_part = await diagnosed(api_server, namespace)
+        states = {part: {finding.state for finding in findings} for part, findings in by_part.items()}
+        assert {part for part, state in states.items() if state != {State.FINE}} == set(), by_part
+        assert [finding.message for finding in by_part["resources"]] == [
             "MLDiagnosticsConnection: installed",
             "MLRun: installed",
             "MLDiagnosticsSchedule: installed",
         ]
-        assert "gets run" in found["injection"][0].message
+        assert "gets run" in by_part["injection"][0].message
 
         bundle = base64.b64encode(b"").decode()
         entries = [{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": bundle}]
@@ -97,8 +97,8 @@ async def test_a_whole_installation_is_fine_and_each_fault_of_it_is_found(
         await admin.patch(
             f"{deployments}/mldiagnostics-operator/status", {"status": {"availableReplicas": 0, "readyReplicas": 0}}
         )
-        found = await diagnosed(api_server, namespace)
-    [operator], [certificate] = found["operator"], found["certificate"]
+        by_part = await diagnosed(api_server, namespace)
+    [operator], [certificate] = by_part["operator"], by_part["certificate"]
     assert (operator.state, certificate.state) == (State.BROKEN, State.BROKEN)
     assert "0 of 2 replicas are available" in operator.message
     assert operator.remedy.startswith(f"kubectl describe -n {namespace} deployment/mldiagnostics-operator")
@@ -119,12 +119,12 @@ async def test_a_schedule_that_no_operator_reads_is_named(
 
 
 async def test_a_cluster_without_the_product_names_the_charts(api_server: ApiServer, namespace: str) -> None:
-    found = await diagnosed(api_server, namespace)
+    by_part = await diagnosed(api_server, namespace)
     for part in ("operator", "webhook"):
-        [finding] = found[part]
+        [finding] = by_part[part]
         assert finding.state is State.BROKEN
         assert finding.remedy.startswith("helm install mldiagnostics-")
-    assert found["control plane"][0].state is State.FINE
+    assert by_part["control plane"][0].state is State.FINE
 
 
 async def test_a_caller_without_rights_gets_the_commands_that_grant_them(
@@ -137,15 +137,15 @@ async def test_a_caller_without_rights_gets_the_commands_that_grant_them(
     mldiag = CommandLine(tmp_path, env={"KUBECONFIG": str(kubeconfig)})
     ended = mldiag.run("doctor", "-n", namespace, "-o", "yaml")
     assert ended.code == 1, ended.err
-    found = {each["part"]: each for each in yaml.safe_load(ended.out)}
-    assert found["right to capture"]["state"] == "broken"
-    assert found["right to capture"]["remedy"] == (
+    by_part = {each["part"]: each for each in yaml.safe_load(ended.out)}
+    assert by_part["right to capture"]["state"] == "broken"
+    assert by_part["right to capture"]["remedy"] == (
         f"an administrator runs: kubectl create rolebinding mldiag-capture -n {namespace} "
         "--clusterrole=mldiagnostics-connection-operator-capture --user=jane"
     )
     for part in ("operator", "certificate", "labels", "injection"):
-        assert found[part]["state"] == "unknown", found[part]
-    assert found["client"]["state"] == "fine"
+        assert by_part[part]["state"] == "unknown", by_part[part]
+    assert by_part["client"]["state"] == "fine"
 
 
 async def test_a_pod_without_a_label_behind_a_network_policy(
@@ -160,13 +160,13 @@ async def test_a_pod_without_a_label_behind_a_network_policy(
     closed = {"podSelector": {"matchLabels": {"app": "trainer"}}, "ingress": [{"ports": [{"port": 80}]}]}
     policies = path_to("networking.k8s.io", "v1", "networkpolicies", namespace=namespace)
     await admin.create(policies, {"metadata": {"name": "closed"}, "spec": closed})
-    found = await diagnosed(api_server, namespace, "trainer-0")
-    [run], [network], [profiler] = found["run of trainer-0"], found["network"], found["profiler"]
+    by_part = await diagnosed(api_server, namespace, "trainer-0")
+    [run], [network], [profiler] = by_part["run of trainer-0"], by_part["network"], by_part["profiler"]
     assert (run.state, network.state) == (State.BROKEN, State.BROKEN)
     assert run.message == f"neither the Job nor namespace {namespace} has the label {OPT_IN_LABEL}=true"
     assert run.remedy.startswith(f"kubectl label namespace {namespace} {OPT_IN_LABEL}=true")
     assert network.message == "port 10001: closed by NetworkPolicy closed"
     assert profiler.state is not State.FINE
-    assert found["sdk of the pod"][0].state is State.UNKNOWN
+    assert by_part["sdk of the pod"][0].state is State.UNKNOWN
     with pytest.raises(ConfigurationError, match="pod/nobody: not found in namespace"):
         await diagnosed(api_server, namespace, "nobody")

@@ -37,8 +37,8 @@ def test_an_older_definition_names_the_fields_that_it_lacks() -> None:
     assert definition_finding("MLRun", DEFINITION, SCHEMA).state is State.FINE
     older = copy.deepcopy(SCHEMA)
     del older["properties"]["spec"]["properties"]["retention"]
-    found = definition_finding("MLRun", DEFINITION, older)
-    assert (found.state, found.message) == (
+    finding = definition_finding("MLRun", DEFINITION, older)
+    assert (finding.state, finding.message) == (
         State.BROKEN,
         "MLRun: older than this command line: lacks spec.retention",
     )

@@ -39,32 +39,32 @@ def jobset(**parts: Any) -> dict[str, Any]:
 def test_a_workload_that_is_no_run_has_a_reason_and_a_remedy(
     labels: dict[str, str], of_jobset: dict[str, str], reason: str, remedy: str
 ) -> None:
-    found = explain_workload(jobset(labels=of_jobset), namespace(labels), (), None)
-    assert (found.state, found.reason) == (InjectionState.NOT_INJECTED, reason)
-    assert found.remedy.startswith(remedy)
+    explanation = explain_workload(jobset(labels=of_jobset), namespace(labels), (), None)
+    assert (explanation.state, explanation.reason) == (InjectionState.NOT_INJECTED, reason)
+    assert explanation.remedy.startswith(remedy)
 
 
 def test_a_workload_that_is_a_run_names_the_variables_of_its_pods() -> None:
-    found = explain_workload(jobset(), namespace(ON), (), RUN)
-    assert (found.state, found.run_id, found.remedy) == (InjectionState.INJECTED, RUN, "")
-    assert found.message == "the JobSet is a run: namespace ml has the label managed-mldiagnostics-gke=true"
-    assert "MLDIAG_RUN_ID" in found.variables
+    explanation = explain_workload(jobset(), namespace(ON), (), RUN)
+    assert (explanation.state, explanation.run_id, explanation.remedy) == (InjectionState.INJECTED, RUN, "")
+    assert explanation.message == "the JobSet is a run: namespace ml has the label managed-mldiagnostics-gke=true"
+    assert "MLDIAG_RUN_ID" in explanation.variables
 
 
 def test_a_kind_that_needs_its_own_label_gets_that_command() -> None:
     deployment = a.thing("serve", kind="Deployment", api_version="apps/v1", namespace="ml")
-    found = explain_workload(deployment, namespace(ON), (), None)
+    explanation = explain_workload(deployment, namespace(ON), (), None)
     assert (
-        found.remedy
+        explanation.remedy
         == "kubectl label deployment serve -n ml managed-mldiagnostics-gke=true ; then create its pods again"
     )
 
 
 def test_the_decision_at_creation_is_that_of_the_pod() -> None:
     marks = {RUN_ANNOTATION: RUN, INJECTION_ANNOTATION: f"Injected: run {RUN} of JobSet trainer: it has the label"}
-    found = explain_pod(a.pod(annotations=marks), namespace(), (), NOW)
-    assert (found.state, found.run_id) == (InjectionState.INJECTED, RUN)
-    assert found.message == f"run {RUN} of JobSet trainer: it has the label"
+    explanation = explain_pod(a.pod(annotations=marks), namespace(), (), NOW)
+    assert (explanation.state, explanation.run_id) == (InjectionState.INJECTED, RUN)
+    assert explanation.message == f"run {RUN} of JobSet trainer: it has the label"
 
 
 def test_a_pod_from_before_the_label_must_be_created_again() -> None:
@@ -77,5 +77,5 @@ def test_a_pod_from_before_the_label_must_be_created_again() -> None:
 
 
 def test_a_pod_without_a_controller_needs_the_label_on_itself() -> None:
-    found = explain_pod(a.pod(), namespace(ON), (), NOW)
-    assert found.remedy == "create the pod again with the label managed-mldiagnostics-gke=true"
+    explanation = explain_pod(a.pod(), namespace(ON), (), NOW)
+    assert explanation.remedy == "create the pod again with the label managed-mldiagnostics-gke=true"

@@ -109,8 +109,8 @@ async def test_an_agent_reads_findings_and_comparisons(mldiag: CommandLine, stor
     for session, step_s in (("fast", 0.04), ("slow", 0.08)):
         put_diagnosed_session(store, run, session, hosts=4, slow=2, step_s=step_s)
     async with agent(mldiag) as client:
-        found = await result_of(client, "diagnose", session=f"{run}/fast")
-        assert found["findings"][0]["hosts"][0]["name"] == "host-2"
+        result = await result_of(client, "diagnose", session=f"{run}/fast")
+        assert result["findings"][0]["hosts"][0]["name"] == "host-2"
         change = await result_of(client, "compare_sessions", before=f"{run}/fast", after=f"{run}/slow")
         assert change["message"].startswith("step +100 %")
 

@@ -76,8 +76,8 @@ async def test_a_user_of_the_namespace_needs_no_right_in_that_of_the_operator(
         by_place = f"volume:///{RUN}/slow"
         [same] = await document("profiles", "download", by_place, "-n", namespace, "--to", "copy")
         assert same == copied
-        found = await document("diagnose", "trainer/slow")
-        assert [each["name"] for each in found["findings"][0]["hosts"]] == ["host-2"]
+        diagnosis = await document("diagnose", "trainer/slow")
+        assert [each["name"] for each in diagnosis["findings"][0]["hosts"]] == ["host-2"]
         [report] = await document("goodput", "trainer")
         assert report["steps"]["count"] == 1
         elsewhere = ("profiles", "download", f"volume:///{OTHER_RUN}/s", "-n", namespace)

@@ -172,5 +172,5 @@ def conditions(*types: str) -> list[dict[str, str]]:
 
 
 async def one(admin: ApiClient, group: str, plural: str, namespace: str) -> dict[str, Any]:
-    [found] = await admin.items(path_to(group, "v1", plural, namespace=namespace), lambda each: each)
-    return found
+    [item] = await admin.items(path_to(group, "v1", plural, namespace=namespace), lambda each: each)
+    return item

@@ -31,8 +31,8 @@ class TestAgainstARealServer:
     async def test_only_metadata_is_read(self, cluster: ApiClient, namespace: str) -> None:
         maps = path_to("", "v1", "configmaps", namespace=namespace)
         made = await cluster.create(maps, config_map("a"))
-        found = await cluster.get(f"{maps}/a", metadata_only=True)
-        assert (found["metadata"]["uid"], found.get("data")) == (made["metadata"]["uid"], None)
+        partial = await cluster.get(f"{maps}/a", metadata_only=True)
+        assert (partial["metadata"]["uid"], partial.get("data")) == (made["metadata"]["uid"], None)
         assert (await cluster.get(f"{maps}/a"))["data"] == {"k": "v"}
 
     async def test_a_list_reads_all_pages_and_a_watch_resumes_from_it(self, cluster: ApiClient, namespace: str) -> None:
@@ -109,7 +109,7 @@ async def test_an_event_may_be_long_and_arrive_in_pieces() -> None:
     head = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
     pieces = [line[start : start + 70_000] for start in range(0, len(line), 70_000)]
     async with answering(head, *pieces, line + line[:10]) as cluster:
-        assert [found async for found in cluster.watch("/api/v1/pods", "1", metadata_only=True)] == [event, event]
+        assert [watched async for watched in cluster.watch("/api/v1/pods", "1", metadata_only=True)] == [event, event]
 
 
 async def test_a_line_beyond_the_limit_ends_the_watch() -> None:

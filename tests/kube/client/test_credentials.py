@@ -48,14 +48,14 @@ async def test_a_broken_kubeconfig_is_named(tmp_path: Path, text: str) -> None:
 
 
 async def test_a_token_is_in_the_kubeconfig_or_in_a_file_that_is_renewed(tmp_path: Path) -> None:
-    found = await credentials.find({"KUBECONFIG": kubeconfig(tmp_path, user={"token": "secret"})})
-    assert (found.server, await found.token()) == (SERVER, "secret")
-    found = await credentials.find({"KUBECONFIG": kubeconfig(tmp_path, user={"tokenFile": "token"})})
+    access = await credentials.find({"KUBECONFIG": kubeconfig(tmp_path, user={"token": "secret"})})
+    assert (access.server, await access.token()) == (SERVER, "secret")
+    access = await credentials.find({"KUBECONFIG": kubeconfig(tmp_path, user={"tokenFile": "token"})})
     with pytest.raises(ClusterError, match="token': cannot be read"):
-        await found.token()
+        await access.token()
     for content in ("first", "second"):
         (tmp_path / "token").write_text(f"{content}\n")
-        assert await found.token() == content
+        assert await access.token() == content
 
 
 @pytest.mark.parametrize("inline", [True, False])
@@ -75,17 +75,17 @@ async def test_certificates_are_data_or_files_beside_the_kubeconfig(tmp_path: Pa
     path = kubeconfig(
         tmp_path, cluster=entries["certificate-authority"], user=entries["client-certificate"] | entries["client-key"]
     )
-    found = await credentials.find({"KUBECONFIG": path})
-    assert (found.ca_pem, found.certificate_pem, found.key_pem) == tuple(pems.values())
-    tls = found.tls()
+    access = await credentials.find({"KUBECONFIG": path})
+    assert (access.ca_pem, access.certificate_pem, access.key_pem) == tuple(pems.values())
+    tls = access.tls()
     assert tls is not None
     assert tls.verify_mode is ssl.CERT_REQUIRED
     assert len(tls.get_ca_certs()) == 1
 
 
 async def test_a_server_may_be_unverified_or_without_tls(tmp_path: Path) -> None:
-    found = await credentials.find({"KUBECONFIG": kubeconfig(tmp_path, cluster={"insecure-skip-tls-verify": True})})
-    tls = found.tls()
+    access = await credentials.find({"KUBECONFIG": kubeconfig(tmp_path, cluster={"insecure-skip-tls-verify": True})})
+    tls = access.tls()
     assert tls is not None
     assert tls.verify_mode is ssl.CERT_NONE
     plain = await credentials.find({"KUBECONFIG": kubeconfig(tmp_path, cluster={"server": "http://127.0.0.1:1/"})})
@@ -106,8 +106,8 @@ async def test_a_credential_plugin_gives_the_token(tmp_path: Path) -> None:
         "args": ["-c", f"print({json.dumps(answer)!r})"],
         "interactiveMode": "Never",
     }
-    found = await credentials.find({"KUBECONFIG": kubeconfig(tmp_path, user={"exec": plugin})})
-    assert (found.server, await found.token()) == (SERVER, "fresh")
+    access = await credentials.find({"KUBECONFIG": kubeconfig(tmp_path, user={"exec": plugin})})
+    assert (access.server, await access.token()) == (SERVER, "fresh")
 
 
 async def test_proxy_name_and_user_are_those_of_the_kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,8 +122,8 @@ async def test_proxy_name_and_user_are_those_of_the_kubeconfig(tmp_path: Path, m
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     assert (await credentials.find({"KUBECONFIG": kubeconfig(tmp_path)})).proxy is None
     own = {"proxy-url": "http://own:3128", "tls-server-name": "api"}
-    found = await credentials.find({"KUBECONFIG": kubeconfig(tmp_path, cluster=own)})
-    assert (found.proxy, found.server_name) == ("http://own:3128", "api")
+    access = await credentials.find({"KUBECONFIG": kubeconfig(tmp_path, cluster=own)})
+    assert (access.proxy, access.server_name) == ("http://own:3128", "api")
 
 
 async def test_the_token_of_an_oidc_provider_is_used(tmp_path: Path) -> None:

@@ -41,10 +41,15 @@ def ours(files: str, context: str | None) -> Access:
     """Read the files with the client of the product."""
 
     async def read() -> Access:
-        found = (await credentials.find_access({"KUBECONFIG": files}, context=context)).credentials
-        pems = [(pem or b"").decode() for pem in (found.ca_pem, found.certificate_pem, found.key_pem)]
+        access = (await credentials.find_access({"KUBECONFIG": files}, context=context)).credentials
+        pems = [(pem or b"").decode() for pem in (access.ca_pem, access.certificate_pem, access.key_pem)]
         return Access(
-            found.server, await found.token(), *pems, not found.insecure, found.server_name or "", found.proxy or ""
+            access.server,
+            await access.token(),
+            *pems,
+            not access.insecure,
+            access.server_name or "",
+            access.proxy or "",
         )
 
     return asyncio.run(read())
@@ -200,8 +205,8 @@ class TestDeviations:
 
     def test_the_user_to_impersonate_is_sent(self, tmp_path: Path) -> None:
         file = write(tmp_path, cluster=self.LAB, user=Part({"as": "jane", "token": "t"}, {}))
-        found = asyncio.run(credentials.find({"KUBECONFIG": str(file)}))
-        assert found.user == {"Impersonate-User": "jane"}
+        access = asyncio.run(credentials.find({"KUBECONFIG": str(file)}))
+        assert access.user == {"Impersonate-User": "jane"}
         assert "jane" not in str(vars(config.new_client_from_config(str(file), persist_config=False)))
 
     def test_a_name_and_a_password_are_ignored(self, tmp_path: Path) -> None:

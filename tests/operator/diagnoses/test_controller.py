@@ -300,8 +300,8 @@ async def test_each_run_of_a_capture_gets_its_own_findings(ml: Namespace, tmp_pa
             assert mount["subPath"] == f"ml/{run}/plugins/profile/{SESSION}"
             await end(ml, job)
         await ml.until(lambda status: status["diagnosis"]["state"] == "Done")
-        found = [(await findings_of(ml, exchange, run))[0] for run in runs]
-    assert [(each.code, each.hosts) for each in found] == [("SlowHost", ["trainer-0"]), ("SlowHost", ["trainer-1"])]
+        findings = [(await findings_of(ml, exchange, run))[0] for run in runs]
+    assert [(each.code, each.hosts) for each in findings] == [("SlowHost", ["trainer-0"]), ("SlowHost", ["trainer-1"])]
 
 
 async def test_a_job_whose_container_cannot_start_is_given_up(

@@ -41,8 +41,8 @@ def test_each_run_of_a_capture_keeps_its_first_finding() -> None:
     healthy = Finding(code="NoProblemFound", severity="info", message="m", next_step="n")
     runs = [RunDiagnosis(Diagnosis("s", 2, 20, 0.04, (healthy,)), "b"), RunDiagnosis(many, "a")]
     diagnosis = capture_diagnosis(runs, RESULTS, runs=["a", "b"])
-    found = [(finding.run_id, finding.code) for finding in diagnosis.findings or ()]
-    assert found == [("a", "SlowHost"), ("b", "NoProblemFound"), *[("a", "SlowHost")] * 6]
+    codes = [(finding.run_id, finding.code) for finding in diagnosis.findings or ()]
+    assert codes == [("a", "SlowHost"), ("b", "NoProblemFound"), *[("a", "SlowHost")] * 6]
     assert diagnosis.critical == 9
 
 

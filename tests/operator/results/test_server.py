@@ -147,9 +147,9 @@ async def test_no_path_leads_out_of_the_directory(
     os.mkfifo(volume / RUN / "pipe.json")
     with pytest.raises((NotFound, RequestRejected)):
         await part(api_server, directory, file)
-    found = await listed(api_server, f"volume:///{RUN}")
-    assert not {"linked.json", "pipe.json", "linked/run.json"} & set(found)
-    assert found["plugins/profile/a0-s100/trainer-0.xplane.pb"] == len(TRACE)
+    sizes = await listed(api_server, f"volume:///{RUN}")
+    assert not {"linked.json", "pipe.json", "linked/run.json"} & set(sizes)
+    assert sizes["plugins/profile/a0-s100/trainer-0.xplane.pb"] == len(TRACE)
 
 
 async def test_a_file_that_another_one_replaces_is_read_from_its_start(

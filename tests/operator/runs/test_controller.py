@@ -86,8 +86,8 @@ class Runs:
         path, reasons = path_to("", "v1", "events", namespace=self.namespace), [""]
         async with asyncio.timeout(DEADLINE_S):
             while last not in reasons:
-                found = await self.cluster.items(path, dict, fields="involvedObject.kind=MLRun")
-                reasons = [e["reason"] for e in sorted(found, key=lambda e: int(e["metadata"]["resourceVersion"]))]
+                listed = await self.cluster.items(path, dict, fields="involvedObject.kind=MLRun")
+                reasons = [e["reason"] for e in sorted(listed, key=lambda e: int(e["metadata"]["resourceVersion"]))]
         return reasons
 
 
@@ -144,7 +144,7 @@ async def test_a_job_set_from_its_queue_to_its_end(runs: Runs, cluster: ApiClien
         await runs.set_status(made, restarts=0, replicatedJobsStatus=[parts])
         await runs.one("Active")
         await runs.set_status(made, restarts=1, replicatedJobsStatus=[parts | {"ready": 0}])
-        await runs.until(lambda found: found[0]["status"]["attempt"] == 1)
+        await runs.until(lambda listed: listed[0]["status"]["attempt"] == 1)
         done = {"type": "Completed", "status": "True", "reason": "AllJobsCompleted", "message": "done"}
         done["lastTransitionTime"] = "2036-01-01T00:00:00Z"
         await runs.set_status(made, conditions=[done])
@@ -200,8 +200,8 @@ async def test_two_workloads_of_one_name_are_two_runs(runs: Runs, cluster: ApiCl
         await runs.one("Failed")
         while (second := await runs.job())["metadata"]["creationTimestamp"] == first["metadata"]["creationTimestamp"]:
             await runs.delete(second)  # the run id has whole seconds
-        found = await runs.until(lambda found: {_phase(run) for run in found} == {"Failed", "Pending"})
-        by_phase = {_phase(run): run for run in found}  # both may be created in one second
+        listed = await runs.until(lambda listed: {_phase(run) for run in listed} == {"Failed", "Pending"})
+        by_phase = {_phase(run): run for run in listed}  # both may be created in one second
         assert by_phase["Pending"]["spec"]["workloadRef"]["uid"] == second["metadata"]["uid"]
         assert by_phase["Failed"]["spec"]["workloadRef"]["uid"] == first["metadata"]["uid"]
         assert condition(by_phase["Failed"]["status"], "Complete")["reason"] == "WorkloadDeleted"
@@ -212,17 +212,17 @@ async def test_a_restarted_operator_goes_on_and_learns_what_happened_meanwhile(r
         kept, deleted = await runs.job("kept"), await runs.job("deleted")
         for job in (kept, deleted):
             await runs.set_status(job, active=1, ready=1, startTime="2036-01-01T00:00:00Z")
-        before = await runs.until(lambda found: [_phase(run) for run in found] == ["Active", "Active"])
+        before = await runs.until(lambda listed: [_phase(run) for run in listed] == ["Active", "Active"])
     await runs.delete(deleted)
     async with controlling(cluster):
-        after = await runs.until(lambda found: sorted(map(_phase, found)) == ["Active", "Failed"])
+        after = await runs.until(lambda listed: sorted(map(_phase, listed)) == ["Active", "Failed"])
         assert [run["metadata"]["uid"] for run in after] == [run["metadata"]["uid"] for run in before]
         by_workload = {run["status"]["workload"]: _phase(run) for run in after}
         assert by_workload == {"Job/kept": "Active", "Job/deleted": "Failed"}
         [path] = [f"{runs.path}/{run['metadata']['name']}" for run in after if _phase(run) == "Active"]
         await cluster.request("DELETE", path)
         again = await runs.until(
-            lambda found: len(found) == 2 and {_phase(run) for run in found} == {"Active", "Failed"}
+            lambda listed: len(listed) == 2 and {_phase(run) for run in listed} == {"Active", "Failed"}
         )
         assert {run["metadata"]["uid"] for run in again} != {run["metadata"]["uid"] for run in before}
 
@@ -242,13 +242,18 @@ async def test_the_labels_of_namespace_owner_and_pod_decide(runs: Runs, cluster:
         jobset = await runs.stage.make("jobset.x-k8s.io/v1alpha2", "JobSet", "top", labels=OPTED_IN, spec=REPLICATED)
         await runs.job("top-workers-0", owner=jobset)
         await runs.job("other", labels={})
-        found = await runs.until(lambda found: len(found) >= 4 and all(map(_phase, found)))
-        assert {run["status"]["workload"] for run in found} == {"Job/by-pod", "Pod/lone", "Job/nightly-1", "JobSet/top"}
-        groups = {run["status"]["workload"]: run["spec"].get("runGroup") for run in found}
+        listed = await runs.until(lambda listed: len(listed) >= 4 and all(map(_phase, listed)))
+        assert {run["status"]["workload"] for run in listed} == {
+            "Job/by-pod",
+            "Pod/lone",
+            "Job/nightly-1",
+            "JobSet/top",
+        }
+        groups = {run["status"]["workload"]: run["spec"].get("runGroup") for run in listed}
         assert groups["Job/nightly-1"] == "nightly"
     async with controlling(cluster):
         await cluster.patch(namespace, {"metadata": {"labels": OPTED_IN}})
-        await runs.until(lambda found: "Job/other" in {run.get("status", {}).get("workload") for run in found})
+        await runs.until(lambda listed: "Job/other" in {run.get("status", {}).get("workload") for run in listed})
         assert len(await runs.all()) == 5
 
 
@@ -263,8 +268,8 @@ async def test_what_is_left_of_a_deleted_workload_is_not_a_run(runs: Runs, clust
     await runs.job("whole-workers-0", owner=part)
     async with controlling(cluster):
         await runs.job("after")
-        found = await runs.until(lambda found: any(_workload(run) == "Job/after" for run in found))
-        assert [_workload(run) for run in found] == ["Job/after"]
+        listed = await runs.until(lambda listed: any(_workload(run) == "Job/after" for run in listed))
+        assert [_workload(run) for run in listed] == ["Job/after"]
 
 
 async def test_a_workload_that_only_its_pod_opts_in_is_read_until_its_end(

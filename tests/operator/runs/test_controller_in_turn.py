@@ -39,8 +39,8 @@ def report(controller: RunController, namespace: str, run_id: str) -> None:
 
 
 async def phases(cluster: ApiClient, namespace: str) -> list[str | None]:
-    found: list[dict[str, Any]] = await cluster.items(path_to(*RUNS.gvr, namespace=namespace), dict)
-    return [(run.get("status") or {}).get("phase") for run in found]
+    listed: list[dict[str, Any]] = await cluster.items(path_to(*RUNS.gvr, namespace=namespace), dict)
+    return [(run.get("status") or {}).get("phase") for run in listed]
 
 
 async def test_many_new_runs_of_one_namespace_leave_writes_for_another(

@@ -48,8 +48,8 @@ async def until(cluster: ApiClient, namespace: str, holds: Callable[[dict[str, O
         async with asyncio.timeout(DEADLINE_S):
             while not holds(statuses):
                 await asyncio.sleep(0.1)
-                found = await cluster.items(path, dict)
-                statuses = {run["metadata"]["name"]: run.get("status", {}) for run in found}
+                listed = await cluster.items(path, dict)
+                statuses = {run["metadata"]["name"]: run.get("status", {}) for run in listed}
     except TimeoutError:
         raise AssertionError(f"the runs stay {statuses}") from None
     return statuses
@@ -116,11 +116,11 @@ async def test_reports_reach_the_object_of_their_run(
             statuses = await until(
                 cluster,
                 namespace,
-                lambda found: (
-                    len(found) == 2
-                    and all(found.values())
-                    and found.get(name, {}).get("phase") == "Active"
-                    and "progress" in found[name]
+                lambda by_name: (
+                    len(by_name) == 2
+                    and all(by_name.values())
+                    and by_name.get(name, {}).get("phase") == "Active"
+                    and "progress" in by_name[name]
                 ),
             )
             status = statuses.pop(name)
@@ -138,7 +138,9 @@ async def test_reports_reach_the_object_of_their_run(
                 for _ in range(3):
                     assert (await inside.report()).status == 200
             await outside.report(phase="Completed", worldSize=2)
-            await until(cluster, namespace, lambda found: found[reported]["phase"] == "Completed" if found else False)
+            await until(
+                cluster, namespace, lambda by_name: by_name[reported]["phase"] == "Completed" if by_name else False
+            )
             sent = await inside.report(progress={"step": 1300})
             assert sent.body["persistedSequence"] < inside.sequence
             controller.stop_accepting()  # the Lease is released after this, so that no report reaches two leaders

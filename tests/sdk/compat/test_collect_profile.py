@@ -51,9 +51,9 @@ async def test_a_host_that_is_not_captured_is_a_failure(
     server: FakeProfiler, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert await status(server, tmp_path, hosts="127.0.0.1,::1") == 1
-    said = capsys.readouterr().out
-    assert f"[::1]:{server.port}: Failed NothingListens" in said
-    assert "captured 1 of 2 hosts" in said
+    output = capsys.readouterr().out
+    assert f"[::1]:{server.port}: Failed NothingListens" in output
+    assert "captured 1 of 2 hosts" in output
 
 
 WRONG = {

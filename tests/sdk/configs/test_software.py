@@ -23,11 +23,11 @@ assert "jax" not in sys.modules
 
 
 def test_versions_are_those_that_are_installed() -> None:
-    found = gather("JAX", {})["softwareConfigs"]
-    assert found["framework"] == "JAX"
-    assert found["framework_version"] == found["jax_version"] == version("jax")
-    assert found["python_version"] == sys.version.split()[0]
-    assert "torch_version" not in found
+    software = gather("JAX", {})["softwareConfigs"]
+    assert software["framework"] == "JAX"
+    assert software["framework_version"] == software["jax_version"] == version("jax")
+    assert software["python_version"] == sys.version.split()[0]
+    assert "torch_version" not in software
     assert installed_versions()["mldiagnostics"] == version("mldiagnostics")
 
 

@@ -36,7 +36,7 @@ from mldiagnostics.goodput.monitor.assignment import Assignment
 from mldiagnostics.metric_types import GOODPUT_UNITS
 from mldiagnostics.sinks import BatchPolicy
 from support.programs import environments
-from support.records import DEADLINE_S, ListSink, eventually, found, origin
+from support.records import DEADLINE_S, ListSink, eventually, origin, records_in
 from support.servers.receivers import collector
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -276,11 +276,11 @@ def test_files_of_records_get_metrics_and_whole_reports(tmp_path: Path) -> None:
     assert exports.wants_reports
     exports.report(SEEN.at, {"v": 1, "cumulative": {"goodput": 0.6}})
     exports.close(DEADLINE_S)
-    records = found(tmp_path / "log/reports")
+    records = records_in(tmp_path / "log/reports")
     assert [(each.value, each.unit, each.step, each.t) for each in records if each.name == "goodput_percent"] == [
         (60.0, "%", 42, SEEN.at / 1e6)
     ]
-    [_, report] = found(tmp_path / "log/reports", kind="event")
+    [_, report] = records_in(tmp_path / "log/reports", kind="event")
     assert (report.name, report.payload) == ("goodput_report", {"v": 1, "cumulative": {"goodput": 0.6}})
 
 
@@ -317,7 +317,7 @@ def test_a_destination_that_is_down_does_not_affect_the_others(tmp_path: Path) -
     (tmp_path / "file").write_text("")
     exports = open_exports(assignment(tmp_path, str(tmp_path / "file"), exports=(f"jsonl:{tmp_path / 'out'}",)))
     exports.write(SEEN)
-    eventually(lambda: len(found(tmp_path / "out")) > 10, "the lines are there")
+    eventually(lambda: len(records_in(tmp_path / "out")) > 10, "the lines are there")
     assert not exports.flush(1.0)
     exports.close(1.0)
 

@@ -38,15 +38,15 @@ def reports(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[Goodput
     return [from_json(json.loads(line)) for line in capsys.readouterr().out.splitlines()]
 
 
-def complaint(capsys: pytest.CaptureFixture[str], *arguments: str, status: int) -> str:
+def error_of(capsys: pytest.CaptureFixture[str], *arguments: str, status: int) -> str:
     """Return the single line on standard error of a call that exits with `status`."""
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == status
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.count("\n") == 1
-    return said.err
+    streams = capsys.readouterr()
+    assert streams.out == ""
+    assert streams.err.count("\n") == 1
+    return streams.err
 
 
 def test_a_table_of_a_log(capsys: pytest.CaptureFixture[str], log: Path, now: str) -> None:
@@ -77,7 +77,7 @@ def test_runs_of_one_log_are_distinguished(capsys: pytest.CaptureFixture[str], t
     every = read([str(log)], ReportQuery(now=later.clock, all_runs=True))
     assert [report.run for report, _ in every] == ["first", "second"]
     assert reports(capsys, str(log), *now, "--run", "fi") == [first]  # the beginning of an id is enough
-    assert "its runs are: first, second" in complaint(capsys, str(log), *now, "--run", "third", status=2)
+    assert "its runs are: first, second" in error_of(capsys, str(log), *now, "--run", "third", status=2)
 
 
 def test_what_is_ignored_is_listed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_the_log_of_a_recorder_is_found_by_its_names(
     assert report.cumulative.productive_s == 2
     (same,) = reports(capsys, "--job", "trainer", "--logger", "goodput_trainer", *now)
     assert replace(same, name="") == replace(report, name="")
-    assert "elsewhere" in complaint(capsys, "--job", "trainer", "--logger", "elsewhere", *now, status=1)
+    assert "elsewhere" in error_of(capsys, "--job", "trainer", "--logger", "elsewhere", *now, status=1)
 
 
 def test_of_a_log_with_several_jobs_one_is_read(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_of_a_log_with_several_jobs_one_is_read(capsys: pytest.CaptureFixture[st
     (trainer,) = reports(capsys, str(log), "--job", "trainer")
     (other,) = reports(capsys, str(log), "--job", "other")
     assert (trainer.steps.count, other.steps.count) == (120, 0)
-    assert "several jobs; pass --job with one of other, trainer" in complaint(capsys, str(log), status=2)
+    assert "several jobs; pass --job with one of other, trainer" in error_of(capsys, str(log), status=2)
 
 
 def test_jobs_that_share_a_log_are_not_taken_for_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -122,15 +122,15 @@ def test_jobs_that_share_a_log_are_not_taken_for_one(capsys: pytest.CaptureFixtu
         with recorder.job():
             pass
         recorder.close()
-    assert "several jobs; pass --job with one of a, b" in complaint(capsys, str(tmp_path), status=2)
+    assert "several jobs; pass --job with one of a, b" in error_of(capsys, str(tmp_path), status=2)
     (tmp_path / "run.json").write_text("{}")  # a run's directory has one job, under any name
     (report,) = reports(capsys, str(tmp_path))
     assert report.ended is not None
 
 
 def test_invalid_arguments_are_reported(capsys: pytest.CaptureFixture[str], log: Path) -> None:
-    assert "'soon': not a moment" in complaint(capsys, str(log), "--now", "soon", status=2)
-    assert "no log is given; pass the path or URL of a log, or --job" in complaint(capsys, status=2)
+    assert "'soon': not a moment" in error_of(capsys, str(log), "--now", "soon", status=2)
+    assert "no log is given; pass the path or URL of a log, or --job" in error_of(capsys, status=2)
 
 
 def test_the_help_of_load_reports_names_the_command_line_for_more(capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,18 +140,18 @@ def test_the_help_of_load_reports_names_the_command_line_for_more(capsys: pytest
 
 
 def test_unreadable_logs_are_reported(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert "nowhere" in complaint(capsys, str(tmp_path / "nowhere"), status=1)
+    assert "nowhere" in error_of(capsys, str(tmp_path / "nowhere"), status=1)
     empty = tmp_path / "empty.jsonl"
     empty.write_bytes(b"\0\xff\n")
-    assert f"{empty}: no goodput events, and 1 invalid lines" in complaint(capsys, str(empty), status=1)
+    assert f"{empty}: no goodput events, and 1 invalid lines" in error_of(capsys, str(empty), status=1)
 
 
 def test_of_a_log_of_other_jobs_the_jobs_are_listed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.jsonl", finished().events)
     with log.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"job_name": "other\x1b[2J", "job_start_time": BEGIN / S}) + "\n")
-    said = complaint(capsys, str(log), "--job", "nobody", status=1)
-    assert f"--job nobody: {log} has no event of this job; its jobs are: other\\x1b[2J, trainer" in said
+    error = error_of(capsys, str(log), "--job", "nobody", status=1)
+    assert f"--job nobody: {log} has no event of this job; its jobs are: other\\x1b[2J, trainer" in error
 
 
 def test_the_logs_of_other_names_are_listed_where_a_job_has_none(
@@ -161,10 +161,10 @@ def test_the_logs_of_other_names_are_listed_where_a_job_has_none(
     recorder = GoodputRecorder("trainer", "goodput_trainer", logging_enabled=True)
     recorder.record_job_start_time()
     recorder.close()
-    said = complaint(capsys, "--job", "nobody", status=1)
+    error = error_of(capsys, "--job", "nobody", status=1)
     root = f"{tmp_path}/mldiagnostics/goodput"
-    assert f"no goodput log at {root}/goodput_nobody/nobody (the default)" in said
-    assert f"other logs there: {root}/goodput_trainer/trainer" in said
+    assert f"no goodput log at {root}/goodput_nobody/nobody (the default)" in error
+    assert f"other logs there: {root}/goodput_trainer/trainer" in error
 
 
 def test_the_runs_and_logs_below_a_root_are_listed_with_their_commands(
@@ -200,12 +200,12 @@ def test_what_was_read_is_kept_for_the_next_call(
     assert reports(capsys, str(log), *now) == [first]
     with log.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"job_name": "other", "job_start_time": BEGIN / S}) + "\n")
-    assert "several jobs; pass --job with one of other, trainer" in complaint(capsys, str(log), *now, status=2)
+    assert "several jobs; pass --job with one of other, trainer" in error_of(capsys, str(log), *now, status=2)
 
 
 def test_before_the_first_event_there_is_nothing_to_tell(capsys: pytest.CaptureFixture[str], log: Path) -> None:
-    said = complaint(capsys, str(log), "--now", str(BEGIN / S - 1), status=1)
-    assert "starts at 2026-09-21 14:13:20 UTC, after 2026-09-21 14:13:19 UTC; pass a later --now" in said
+    error = error_of(capsys, str(log), "--now", str(BEGIN / S - 1), status=1)
+    assert "starts at 2026-09-21 14:13:20 UTC, after 2026-09-21 14:13:19 UTC; pass a later --now" in error
 
 
 def test_the_storage_of_runs_lists_them(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_names_are_names_of_files() -> None:
 
 
 @pytest.mark.parametrize(
-    ("root", "found"),
+    ("root", "expected"),
     [
         ("cloud-logging:", CloudLog("", "", "goodput_job", "a/b c")),
         ("cloud-logging://", CloudLog("", "", "goodput_job", "a/b c")),
@@ -53,9 +53,9 @@ def test_names_are_names_of_files() -> None:
         ("cloud-logging:http://host:1", CloudLog("", "http://host:1", "goodput_job", "a/b c")),
     ],
 )
-def test_cloud_logging_gets_both_names(root: str, found: CloudLog) -> None:
-    assert cloud_log(place(root, job="a/b c")) == found
-    assert cloud_log(place(job="a/b c", MLDIAG_GOODPUT_LOG=root)) == found
+def test_cloud_logging_gets_both_names(root: str, expected: CloudLog) -> None:
+    assert cloud_log(place(root, job="a/b c")) == expected
+    assert cloud_log(place(job="a/b c", MLDIAG_GOODPUT_LOG=root)) == expected
 
 
 @given(texts(), texts())

@@ -39,8 +39,8 @@ class Reader:
         self, start_time: datetime, end_time: datetime, last_entry_info: object = None
     ) -> tuple[list[dict[str, Any]], object]:
         self.queries.append((start_time, end_time))
-        found = [(at, p) for at, p in self.entries if start_time.timestamp() < at <= end_time.timestamp()]
-        return [p for _, p in found], self.end([at for at, _ in found]) or (None, last_entry_info)
+        page = [(at, p) for at, p in self.entries if start_time.timestamp() < at <= end_time.timestamp()]
+        return [p for _, p in page], self.end([at for at, _ in page]) or (None, last_entry_info)
 
     def end(self, logged: list[float]) -> object:  # noqa: ARG002 - this one does not say
         """The cursor at the end of a response."""

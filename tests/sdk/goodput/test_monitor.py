@@ -29,7 +29,7 @@ from mldiagnostics.monitoring_elastic import ElasticGoodputMonitor
 from mldiagnostics.store import open_store
 from support.goodput.monitors import alive, curves, last, monitors_of
 from support.programs.processes import eventually
-from support.records import found
+from support.records import records_in
 from support.servers.monitoring_server import monitoring_server
 
 if TYPE_CHECKING:
@@ -72,8 +72,10 @@ def monitored(tmp_path: Path) -> Iterator[Callable[..., GoodputMonitor]]:
     """Makes monitors, whose processes are gone after the test."""
     made: list[GoodputMonitor] = []
 
-    def make(interval_s: float = FAST_S, kind: type[GoodputMonitor] = GoodputMonitor, **said: object) -> GoodputMonitor:
-        options = {"monitoring_enabled": True, "gcp_options": NO_CLOUD, "final_flush_timeout_seconds": 60, **said}
+    def make(
+        interval_s: float = FAST_S, kind: type[GoodputMonitor] = GoodputMonitor, **given: object
+    ) -> GoodputMonitor:
+        options = {"monitoring_enabled": True, "gcp_options": NO_CLOUD, "final_flush_timeout_seconds": 60, **given}
         place = options.pop("tensorboard_dir", str(tmp_path / "tb"))
         monitor = kind("job", "goodput_job", place, interval_s, **options)  # type: ignore[arg-type]
         made.append(monitor)
@@ -188,7 +190,7 @@ def test_without_a_breakdown_there_is_no_badput(
 @pytest.mark.usefixtures("recorder")
 def test_files_get_whole_reports(monitored: Callable[..., GoodputMonitor], tmp_path: Path) -> None:
     monitored(NEVER_S, exports=f"jsonl:{tmp_path / 'out'}").stop_goodput_uploader()
-    [payload] = [each.payload for each in found(tmp_path / "out", kind="event") if each.name == "goodput_report"]
+    [payload] = [each.payload for each in records_in(tmp_path / "out", kind="event") if each.name == "goodput_report"]
     assert payload is not None
     report = from_json(payload)
     assert (report.name, report.cumulative.max_step, report.cumulative.last_step) == ("job", 3, 4)
@@ -325,9 +327,9 @@ def test_a_program_with_cloud_monitoring_is_warned_of_a_missing_extra(
     with caplog.at_level(logging.INFO, logger="mldiagnostics"):
         exports = open_exports(Assignment(job="job", logger="logger", log="/nowhere", gcp=gcp))
     exports.close(0.0)
-    (said,) = caplog.records
-    assert said.levelno == logging.WARNING
-    assert "cloud-monitoring" in said.message
+    (warning,) = caplog.records
+    assert warning.levelno == logging.WARNING
+    assert "cloud-monitoring" in warning.message
 
 
 @pytest.mark.usefixtures("recorder")

@@ -30,7 +30,7 @@ def google(identifier: Any = IDENTIFIER, metadata: Any = METADATA) -> dict[str, 
     return {"GKE_DIAGON_IDENTIFIER": json.dumps(identifier), "GKE_DIAGON_METADATA": json.dumps(metadata)}
 
 
-def found(
+def resolved(
     env: dict[str, str], *, name: str = "job", workload_id: str | None = None, cluster: str = "", **facts: Any
 ) -> ResolvedIdentity:
     environment = ProcessEnvironment(env, **{"host": "host", **facts})
@@ -42,7 +42,7 @@ def source(where: ResolvedIdentity) -> str | None:
 
 
 def test_googles_variables_give_googles_id() -> None:
-    where = found(google())
+    where = resolved(google())
     assert where.identity
     assert (where.identity.run_id, where.identity.source, where.namespace) == (CHECK, "injected", "ml")
     assert where.identity.workload["kind"] == "JobSet"
@@ -58,13 +58,13 @@ def test_googles_variables_give_googles_id() -> None:
     ],
 )
 def test_the_time_of_creation_is_read_however_it_is_written(text: str) -> None:
-    where = found(google(metadata={"creation-timestamp": text}))
+    where = resolved(google(metadata={"creation-timestamp": text}))
     assert where.identity
     assert where.identity.run_id == CHECK
 
 
 def test_older_metadata_is_read() -> None:
-    where = found(google(metadata={"timestamp": "2026-04-24T03:04:05Z"}))
+    where = resolved(google(metadata={"timestamp": "2026-04-24T03:04:05Z"}))
     assert where.identity
     assert where.identity.run_id == CHECK
 
@@ -82,8 +82,8 @@ ORDER: list[tuple[str, dict[str, str]]] = [
 @pytest.mark.parametrize("first", range(len(ORDER)))
 def test_the_first_source_that_there_is_decides(first: int) -> None:
     expected, env = ORDER[first]
-    alone = found(env)
-    together = found({name: value for _, later in ORDER[first:] for name, value in later.items()})
+    alone = resolved(env)
+    together = resolved({name: value for _, later in ORDER[first:] for name, value in later.items()})
     assert source(alone) == expected
     assert alone.identity == together.identity
 
@@ -101,13 +101,13 @@ MALFORMED = {
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in MALFORMED.items() for value in values])
 def test_a_malformed_variable_is_reported_and_the_next_source_used(name: str, value: str) -> None:
-    where = found({**google(), **SLURM, name: value})
+    where = resolved({**google(), **SLURM, name: value})
     assert [key for key in where.problems if "GKE_DIAGON" in key or name in key], where
     assert source(where) == ("slurm" if "GKE" in name else "injected")
 
 
 def test_our_variables_describe_the_workload() -> None:
-    where = found({"MLDIAG_RUN_ID": OURS, "MLDIAG_WORKLOAD": '{"kind": "JobSet", "namespace": "ml"}'})
+    where = resolved({"MLDIAG_RUN_ID": OURS, "MLDIAG_WORKLOAD": '{"kind": "JobSet", "namespace": "ml"}'})
     assert where.identity
     assert (where.identity.run_id, dict(where.identity.workload)) == (OURS, {"kind": "JobSet", "namespace": "ml"})
     assert where.namespace == "ml"
@@ -117,52 +117,52 @@ def test_our_variables_describe_the_workload() -> None:
     "env", [SLURM, SLURM | {"SLURM_CLUSTER_NAME": ""}, google(identifier=IDENTIFIER | {"clustername": ""})]
 )
 def test_a_given_cluster_is_the_cluster_of_the_id(env: dict[str, str]) -> None:
-    where = found(env, cluster="given")
+    where = resolved(env, cluster="given")
     assert where.identity
     assert where.identity.workload["cluster"] == "given"
-    without = found(env).identity
+    without = resolved(env).identity
     assert without is None or without.run_id != where.identity.run_id
 
 
 @pytest.mark.parametrize("env", [google(), {"RUN_WORKLOAD_ID": "a b"}, {"MASTER_ADDR": "a", "MASTER_PORT": "1"}])
 def test_a_given_cluster_changes_no_other_id(env: dict[str, str]) -> None:
-    assert found(env, cluster="given") == found(env)
+    assert resolved(env, cluster="given") == resolved(env)
 
 
 @pytest.mark.parametrize(("workload_id", "is_kept"), [("ab" * 32, True), ("job-7", True), ("Job 7", False)])
 def test_the_workload_of_googles_sdk_comes_after_our_own(workload_id: str, *, is_kept: bool) -> None:
-    where = found({"DIAGON_WORKLOAD_ID": workload_id})
+    where = resolved({"DIAGON_WORKLOAD_ID": workload_id})
     assert where.identity
     assert (where.identity.source, where.identity.run_id == workload_id) == ("workload-id", is_kept)
-    chosen = found({"DIAGON_WORKLOAD_ID": workload_id, "RUN_WORKLOAD_ID": "mine"}).identity
+    chosen = resolved({"DIAGON_WORKLOAD_ID": workload_id, "RUN_WORKLOAD_ID": "mine"}).identity
     assert chosen
     assert chosen.run_id == "mine"
 
 
 def test_slurms_id_is_googles() -> None:
     moment = datetime.fromtimestamp(1777000000, tz=timezone.utc).strftime("%Y%m%d-%H%M%S")
-    where = found(SLURM)
+    where = resolved(SLURM)
     assert where.identity
     assert where.identity.run_id == hashlib.sha256(f"hpc_77_{moment}".encode()).hexdigest()
 
 
 @pytest.mark.parametrize("chosen", ["a", "run-7", "2026.04_x", "a" * 63])
 def test_a_chosen_id_is_taken_as_it_is(chosen: str) -> None:
-    for where in (found({"RUN_WORKLOAD_ID": chosen}), found({"RUN_WORKLOAD_ID": "other"}, workload_id=chosen)):
+    for where in (resolved({"RUN_WORKLOAD_ID": chosen}), resolved({"RUN_WORKLOAD_ID": "other"}, workload_id=chosen)):
         assert where.identity
         assert where.identity.run_id == chosen
 
 
 @given(st.text(min_size=1, max_size=80), st.sampled_from(["", "ml", "other"]))
 def test_any_chosen_id_names_a_directory(chosen: str, namespace: str) -> None:
-    where = found({}, workload_id=chosen, namespace=namespace)
+    where = resolved({}, workload_id=chosen, namespace=namespace)
     assert where.identity
     run = where.identity.run_id
     assert run not in {".", ".."}
     assert set(run) <= set("abcdefghijklmnopqrstuvwxyz0123456789._-")
     assert len(run) <= 64
     if run != chosen:
-        other = found({}, workload_id=chosen, namespace="third")
+        other = resolved({}, workload_id=chosen, namespace="third")
         assert other.identity
         assert other.identity.run_id != run
 
@@ -189,7 +189,7 @@ def numbers(rank: int) -> dict[str, str]:
 def test_all_processes_of_a_launcher_find_one_id_and_other_runs_another(launcher: str) -> None:
     def of(rank: int, name: str = "job", **changed: str) -> ResolvedIdentity:
         env = {**numbers(rank), **SHARED[launcher], **changed}
-        return found(env, name=name, host=f"h{rank // 2}", launcher=f"{rank}")
+        return resolved(env, name=name, host=f"h{rank // 2}", launcher=f"{rank}")
 
     assert {source(of(rank)) for rank in range(4)} == {"launcher"}
     ids = {where.identity and where.identity.run_id for rank in range(4) if (where := of(rank))}
@@ -201,20 +201,20 @@ def test_all_processes_of_a_launcher_find_one_id_and_other_runs_another(launcher
 
 def test_torchrun_on_one_host_is_identified_by_its_parent() -> None:
     env = {"TORCHELASTIC_RUN_ID": "none", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "LOCAL_RANK": "0", "RANK": "0"}
-    launches = [found({**env, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}, launcher=pid) for pid in "112"]
+    launches = [resolved({**env, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}, launcher=pid) for pid in "112"]
     first, sibling, later = (where.identity for where in launches)
     assert first == sibling != later
 
 
 def test_initialised_jax_provides_the_coordinator() -> None:
-    processes = [found({}, jax=JaxProcess(rank, 2, "h0:1234"), host=f"h{rank}") for rank in range(2)]
+    processes = [resolved({}, jax=JaxProcess(rank, 2, "h0:1234"), host=f"h{rank}") for rank in range(2)]
     assert processes[0].identity == processes[1].identity
     assert source(processes[0]) == "launcher"
 
 
 def test_pods_of_a_jobset_that_were_not_injected_find_one_id() -> None:
     pods = [
-        found(
+        resolved(
             {"JOB_COMPLETION_INDEX": str(index)},
             host=f"trainer-{role}-{job}-{index}",
             domain="trainer.ml.svc.cluster.local",
@@ -230,7 +230,7 @@ def test_pods_of_a_jobset_that_were_not_injected_find_one_id() -> None:
 
 def test_pods_of_an_indexed_job_that_were_not_injected_find_one_id() -> None:
     def pod(job: str, index: int, namespace: str = "ml") -> str:
-        where = found({"JOB_COMPLETION_INDEX": str(index)}, host=f"{job}-{index}", namespace=namespace)
+        where = resolved({"JOB_COMPLETION_INDEX": str(index)}, host=f"{job}-{index}", namespace=namespace)
         assert where.identity
         return where.identity.run_id
 
@@ -239,17 +239,17 @@ def test_pods_of_an_indexed_job_that_were_not_injected_find_one_id() -> None:
 
 
 def test_a_process_that_is_alone_takes_a_fresh_id() -> None:
-    assert found({}).identity is None
-    assert found({"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}).identity is None
-    assert found({"TPU_WORKER_HOSTNAMES": "localhost"}).identity is None
+    assert resolved({}).identity is None
+    assert resolved({"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}).identity is None
+    assert resolved({"TPU_WORKER_HOSTNAMES": "localhost"}).identity is None
 
 
 def test_processes_that_share_nothing_share_the_name_and_are_warned() -> None:
-    processes = [found({"RANK": str(rank), "WORLD_SIZE": "2"}, host=f"h{rank}") for rank in range(2)]
+    processes = [resolved({"RANK": str(rank), "WORLD_SIZE": "2"}, host=f"h{rank}") for rank in range(2)]
     assert [source(process) for process in processes] == ["name", "name"]
     assert processes[0].identity == processes[1].identity
     assert all("run_workload_id" in process.problems["identity"] for process in processes)
-    other = found({"RANK": "0", "WORLD_SIZE": "2"}, name="other").identity
+    other = resolved({"RANK": "0", "WORLD_SIZE": "2"}, name="other").identity
     assert other != processes[0].identity
 
 
@@ -258,7 +258,7 @@ def test_the_id_does_not_depend_on_the_time_zone(seconds: int, hours: int) -> No
     created = datetime.fromtimestamp(seconds, tz=timezone.utc)
     zone = timezone(timedelta(hours=hours))
     one, two = (
-        found(google(metadata={"creation-timestamp": moment.isoformat()})).identity
+        resolved(google(metadata={"creation-timestamp": moment.isoformat()})).identity
         for moment in (created, created.astimezone(zone))
     )
     assert one
@@ -267,5 +267,5 @@ def test_the_id_does_not_depend_on_the_time_zone(seconds: int, hours: int) -> No
 
 
 def test_the_pod_names_host_and_namespace() -> None:
-    where = found({"MLDIAG_POD_NAME": "trainer-0", "MLDIAG_NAMESPACE": "ml"}, namespace="other")
+    where = resolved({"MLDIAG_POD_NAME": "trainer-0", "MLDIAG_NAMESPACE": "ml"}, namespace="other")
     assert (where.host, where.namespace) == ("trainer-0", "ml")

@@ -38,9 +38,9 @@ def test_completed_requires_no_bad_evidence(seen: ExitEvidence) -> None:
 
 
 @given(SEEN, st.sampled_from(sorted(FINAL)))
-def test_the_declared_phase_wins(seen: ExitEvidence, said: Any) -> None:
+def test_the_declared_phase_wins(seen: ExitEvidence, declared: Any) -> None:
     fields = {name: getattr(seen, name) for name in ExitEvidence.__slots__}
-    assert judge(ExitEvidence(**{**fields, "declared": said})).phase == said
+    assert judge(ExitEvidence(**{**fields, "declared": declared})).phase == declared
 
 
 @pytest.mark.parametrize("argument", ["None", "0", "1", "256", "255", "-1", "True", "False", "''", "'x'", "0.0", "[]"])

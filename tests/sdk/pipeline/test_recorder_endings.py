@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics.pipeline.records import decode
-from support.records import DEADLINE_S, eventually, found, lines, program, run_program
+from support.records import DEADLINE_S, eventually, lines, program, records_in, run_program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,7 @@ def by_file(storage: Path) -> dict[str, list[Record]]:
 
 
 def steps(storage: Path) -> list[int | None]:
-    return [record.step for record in found(storage)]
+    return [record.step for record in records_in(storage)]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ else:
 """
     result = run_program(body, tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
-    assert sorted(each.name for each in found(tmp_path) if each.kind == "metric") == ["child", "grandchild"]
+    assert sorted(each.name for each in records_in(tmp_path) if each.kind == "metric") == ["child", "grandchild"]
 
 
 def test_a_child_may_start_a_run_before_it_has_recorded(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ else:
 """
     result = run_program(body, tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
-    assert [each.name for each in found(tmp_path) if each.kind == "metric"] == ["child"]
+    assert [each.name for each in records_in(tmp_path) if each.kind == "metric"] == ["child"]
 
 
 def test_children_that_record_nothing_have_no_threads_and_no_files(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ if __name__ == "__main__":
     result = run_program(body, tmp_path)
     assert result.stdout.startswith("[0, 0, 0]"), result.stderr
     for number in range(3):
-        assert [each.step for each in found(tmp_path) if each.name == f"worker-{number}"] == list(range(500))
+        assert [each.step for each in records_in(tmp_path) if each.name == f"worker-{number}"] == list(range(500))
 
 
 TERMINATED = """
@@ -192,7 +192,7 @@ BUSY = {
 def test_forked_workers_that_are_terminated_lose_nothing(act: str, tmp_path: Path) -> None:
     ended = run_program(TERMINATED.format(act=act), tmp_path)
     assert (ended.stdout, ended.stderr) == ("[-15, -15, -15]\n", "")
-    assert len(found(tmp_path)) == 3 * 1001
+    assert len(records_in(tmp_path)) == 3 * 1001
 
 
 LEFT = """
@@ -216,7 +216,7 @@ ENDS_OF_POOLS = {"terminated": "pool.terminate(); pool.join()", "joined": "pool.
 def test_workers_of_a_pool_that_are_terminated_while_they_close_lose_nothing(end: str, tmp_path: Path) -> None:
     ended = run_program(LEFT.format(end=end), tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert len(found(tmp_path)) == 6000
+    assert len(records_in(tmp_path)) == 6000
 
 
 OWN = {
@@ -257,7 +257,7 @@ run.close()
 """
     ended = run_program(body, tmp_path)
     assert (ended.stdout, ended.stderr) == ("0\n", "")
-    assert {record.name for record in found(tmp_path)} == {"child", "after"}
+    assert {record.name for record in records_in(tmp_path)} == {"child", "after"}
 
 
 def test_a_fork_amid_records_of_many_threads_stops_nobody(tmp_path: Path) -> None:
@@ -285,11 +285,11 @@ print(run.close(30).complete)
 """
     result = run_program(body, tmp_path)
     assert (result.stdout, result.stderr) == ("True\n", "")
-    names = {each.name for each in found(tmp_path)}
+    names = {each.name for each in records_in(tmp_path)}
     assert names == {"child", *(f"thread-{number}" for number in range(4))}
-    assert sorted(each.step for each in found(tmp_path) if each.name == "child") == list(range(20))  # type: ignore[type-var]
+    assert sorted(each.step for each in records_in(tmp_path) if each.name == "child") == list(range(20))  # type: ignore[type-var]
     for number in range(4):
-        own = [each.step for each in found(tmp_path) if each.name == f"thread-{number}"]
+        own = [each.step for each in records_in(tmp_path) if each.name == f"thread-{number}"]
         assert own == list(range(len(own)))
 
 
@@ -310,7 +310,7 @@ print(run.close(30).complete)
 """
     result = run_program(body, tmp_path)
     assert (result.stdout, result.stderr) == ("True\n", "")
-    assert [each.step for each in found(tmp_path) if each.name == "main"] == list(range(300))
+    assert [each.step for each in records_in(tmp_path) if each.name == "main"] == list(range(300))
 
 
 def test_records_without_a_run_are_reported_at_exit(tmp_path: Path) -> None:
@@ -359,11 +359,11 @@ print(run.flush(60))
 """
     process = program(body, tmp_path)
     assert process.stderr is not None
-    complaint = process.stderr.readline()
+    error = process.stderr.readline()
     (tmp_path / "go").touch()
     stdout, stderr = process.communicate(timeout=2 * DEADLINE_S)
     assert (process.returncode, stderr) == (0, "")
     assert steps(tmp_path) == list(range(100))
     assert [line for line in stdout.splitlines() if not line.startswith("{")] == ["False", "True"]
     assert len([line for line in stdout.splitlines() if line.startswith("{")]) == 100
-    assert "cannot store files now" in complaint
+    assert "cannot store files now" in error

@@ -51,9 +51,9 @@ def test_tensors_are_recorded_as_they_were_at_the_call() -> None:
         timeout=4 * DEADLINE_S,
         check=True,
     )
-    found = json.loads(done.stdout)
-    assert found["in place"] == [2.0, [0.0, 1.0, 2.0], 1.0, 2.0, 2.0, [2.0, 1.0]]
-    assert found["types"] == [1.0, 1.0, 1.0]
-    assert found["shapes"] == [1.0, 1.0, "bad-value", "bad-value", "too-large"]
-    assert all(isinstance(each, str) for each in found["no numbers"])
-    assert found["dict"] == {"loss": 2.0}
+    values = json.loads(done.stdout)
+    assert values["in place"] == [2.0, [0.0, 1.0, 2.0], 1.0, 2.0, 2.0, [2.0, 1.0]]
+    assert values["types"] == [1.0, 1.0, 1.0]
+    assert values["shapes"] == [1.0, 1.0, "bad-value", "bad-value", "too-large"]
+    assert all(isinstance(each, str) for each in values["no numbers"])
+    assert values["dict"] == {"loss": 2.0}

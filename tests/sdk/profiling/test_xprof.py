@@ -32,10 +32,10 @@ pytestmark = pytest.mark.peers
 
 def traces(folder: Path | str) -> dict[str, list[str]]:
     """Return the sessions below a folder, with the files of each."""
-    found: dict[str, list[str]] = {}
+    files_by_session: dict[str, list[str]] = {}
     for file in sorted(Path(folder).rglob("plugins/profile/*/*.xplane.pb")):
-        found.setdefault(file.parent.name, []).append(str(file))
-    return found
+        files_by_session.setdefault(file.parent.name, []).append(str(file))
+    return files_by_session
 
 
 def stored(ended: Ended, session: str) -> set[str]:
@@ -217,10 +217,10 @@ def test_the_processes_of_a_job_write_to_the_same_sessions(tmp_path: Path) -> No
     for rank, process in enumerate(processes):
         ended = end_of(process, tmp_path)
         assert ended.reported == {"rank": rank, "problems": {}}, ended.log
-    found = traces(tmp_path)
-    assert {session: len(files) for session, files in found.items()} == {"a0-n1": 2, "a0-n2": 1, "a0-n3": 2}
+    files_by_session = traces(tmp_path)
+    assert {session: len(files) for session, files in files_by_session.items()} == {"a0-n1": 2, "a0-n2": 1, "a0-n3": 2}
     for session, name in (("a0-n1", "on both"), ("a0-n2", "on one"), ("a0-n3", "on both again")):
-        assert all(name in names_in(file) for file in found[session])
+        assert all(name in names_in(file) for file in files_by_session[session])
 
 
 CALLS_METHODS = """
@@ -467,10 +467,12 @@ def test_consecutive_profiles_are_all_stored(tmp_path: Path) -> None:
         tmp_path,
     )
     assert ended.reported == {"problems": {}}, ended.log
-    found = [{name for name in stored(ended, session) if name.startswith("in ")} for session in traces(tmp_path)]
+    names_by_session = [
+        {name for name in stored(ended, session) if name.startswith("in ")} for session in traces(tmp_path)
+    ]
     expected = {f"in {how} {number}." for how in ("object", "block", "call") for number in range(10)}
-    assert len(found) == 30
-    assert set().union(*found) == expected
+    assert len(names_by_session) == 30
+    assert set().union(*names_by_session) == expected
 
 
 HELD_COLLECTION = """

@@ -44,22 +44,22 @@ ODD = st.one_of(
 )
 
 
-def read(said: dict[str, Any], env: dict[str, str] | None = None) -> tuple[RunArguments, dict[str, str]]:
+def read(passed: dict[str, Any], env: dict[str, str] | None = None) -> tuple[RunArguments, dict[str, str]]:
     problems: dict[str, str] = {}
     settings = read_settings(env or {}, problems)
     platforms = (env or {}).get("JAX_PLATFORMS", "")
-    return read_arguments(said, settings=settings, platforms=platforms, problems=problems), problems
+    return read_arguments(passed, settings=settings, platforms=platforms, problems=problems), problems
 
 
-def meant(**said: Any) -> RunArguments:
-    arguments, problems = read({"name": "job", **said})
+def meant(**passed: Any) -> RunArguments:
+    arguments, problems = read({"name": "job", **passed})
     assert problems == {}
     return arguments
 
 
 @given(st.dictionaries(st.sampled_from(PARAMETERS), ODD))
-def test_any_arguments_give_a_run(said: dict[str, Any]) -> None:
-    arguments, problems = read(said)
+def test_any_arguments_give_a_run(passed: dict[str, Any]) -> None:
+    arguments, problems = read(passed)
     assert arguments.name.strip()
     assert arguments.sinks
     assert arguments.environment in {"autopush", "staging", "prod"}
@@ -84,27 +84,27 @@ def test_missing_arguments_have_googles_defaults() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "kept"), [("maxtext", "MAXTEXT"), ("MaxText", "MAXTEXT"), (ApplicationFramework.AXLEARN, "AXLEARN")]
+    ("passed", "kept"), [("maxtext", "MAXTEXT"), ("MaxText", "MAXTEXT"), (ApplicationFramework.AXLEARN, "AXLEARN")]
 )
-def test_frameworks_are_named_in_any_case(said: Any, kept: str) -> None:
-    assert meant(application_framework=said).application_framework.name == kept
+def test_frameworks_are_named_in_any_case(passed: Any, kept: str) -> None:
+    assert meant(application_framework=passed).application_framework.name == kept
     assert meant(rl_orchestrator="tunix").rl_orchestrator is RlOrchestrator.TUNIX
 
 
 @pytest.mark.parametrize(
-    ("said", "region"),
+    ("passed", "region"),
     [
         ("us-central1", "us-central1"), ("us-central1-a", "us-central1"), ("europe-west4-b", "europe-west4"),
         (None, None), ("", None),
     ],
 )  # fmt: skip
-def test_a_region_may_be_a_zone_or_nothing(said: str | None, region: str | None) -> None:
-    assert meant(region=said).region == region
+def test_a_region_may_be_a_zone_or_nothing(passed: str | None, region: str | None) -> None:
+    assert meant(region=passed).region == region
 
 
-@pytest.mark.parametrize(("said", "used"), [(5, "5"), (2.5, "2.5"), (Path("a/b"), "a/b"), (Theirs.MAXTEXT, "theirs")])
-def test_a_name_that_is_not_a_string_is_converted(said: Any, used: str) -> None:
-    arguments, problems = read({"name": said})
+@pytest.mark.parametrize(("passed", "used"), [(5, "5"), (2.5, "2.5"), (Path("a/b"), "a/b"), (Theirs.MAXTEXT, "theirs")])
+def test_a_name_that_is_not_a_string_is_converted(passed: Any, used: str) -> None:
+    arguments, problems = read({"name": passed})
     assert arguments.name == used
     assert f"is not a string; '{used}' is used" in problems["name"]
 
@@ -153,8 +153,8 @@ def test_the_nearest_setting_of_sinks_wins() -> None:
     env = {"MLDIAG_SINKS": "stdout:, jsonl:"}
     assert read({"name": "x"}, env)[0].sinks == ("stdout:", "jsonl:")
     assert read({"name": "x", "metrics_exporter_config": exporters}, env)[0].sinks == ("otlp:", "cloud-logging:")
-    said = {"name": "x", "metrics_exporter_config": exporters, "sinks": ["tensorboard:"]}
-    assert read(said, env)[0].sinks == ("tensorboard:",)
+    passed = {"name": "x", "metrics_exporter_config": exporters, "sinks": ["tensorboard:"]}
+    assert read(passed, env)[0].sinks == ("tensorboard:",)
     assert "metrics_exporter_config" in read({"name": "x", "metrics_exporter_config": {"mode": ["carrier pigeon"]}})[1]
 
 

@@ -433,8 +433,8 @@ def test_a_cell_that_fails_is_not_the_end_of_a_notebook(programs: Programs) -> N
     except environments.Unavailable as error:
         pytest.skip(f"no environment notebook: {error}")
     ended = replace(programs, python=python).run(NOTEBOOK)
-    said = [line for line in ended.out.splitlines() if line in {"ok", "error", "ACTIVE"}]
-    assert said == ["ok", "ok", "error", "error", "ACTIVE", "ok"], ended
+    words = [line for line in ended.out.splitlines() if line in {"ok", "error", "ACTIVE"}]
+    assert words == ["ok", "ok", "error", "error", "ACTIVE", "ok"], ended
     eventually(lambda: programs.the_run().phase != "Active")
     row = programs.the_run()
     assert (row.phase, row.reason, row.step) == ("Completed", "", 7)

@@ -135,6 +135,6 @@ def test_attempts_merge_into_the_same_history_in_any_order(phases: list[str], ra
 
 
 @given(st.dictionaries(st.sampled_from(["runId", "attempts", "heartbeat", "created", "started", "incarnation"]), JSON))
-def test_any_documents_can_be_merged(found: dict[str, Any]) -> None:
-    assert merged(document(0), {**found, "runId": "r"})["runId"] == "r"
-    assert merged({**found, "runId": "r"}, document(0))["runId"] == "r"
+def test_any_documents_can_be_merged(manifest: dict[str, Any]) -> None:
+    assert merged(document(0), {**manifest, "runId": "r"})["runId"] == "r"
+    assert merged({**manifest, "runId": "r"}, document(0))["runId"] == "r"

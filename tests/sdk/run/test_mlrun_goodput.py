@@ -29,12 +29,12 @@ while not any("step_start_time" in file.read_text() for file in Path(run.directo
 
 def goodput_events(programs: Programs) -> list[tuple[str, object]]:
     """Return the keys of times in the records of the only run, with their steps."""
-    found = []
+    keys = []
     for record in read_records(programs.storage, "job", kinds={"event"}):
         if record.name == "goodput" and record.payload is not None:
             *beside, (key, _) = ((k, v) for k, v in record.payload.items() if k not in {"job_name", "event_id"})
-            found.append((key, beside[0][1] if beside else None))
-    return found
+            keys.append((key, beside[0][1] if beside else None))
+    return keys
 
 
 def test_start_steps_and_end_are_recorded_automatically(programs: Programs) -> None:

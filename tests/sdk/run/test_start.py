@@ -26,8 +26,8 @@ print("trained")
 
 def recorded(storage: str, run_id: str) -> list[tuple[str, object]]:
     """Return what the program recorded: system metrics have labels."""
-    found = read_records(storage, run_id, kinds={"metric"})
-    return [(record.name, record.value) for record in found if not record.labels]
+    records = read_records(storage, run_id, kinds={"metric"})
+    return [(record.name, record.value) for record in records if not record.labels]
 
 
 def test_a_run_leaves_what_a_reader_needs(programs: Programs) -> None:

@@ -22,16 +22,16 @@ DAEMON = """
 import os, sys, time
 from mldiagnostics import machinelearning_run
 run = machinelearning_run("job", log_system_metrics=False)
-said = run.directory + "/run.json"
+file = run.directory + "/run.json"
 if sys.argv[1] == "written":
-    while not os.path.exists(said): time.sleep(0.01)
+    while not os.path.exists(file): time.sleep(0.01)
 if os.fork():
     os._exit(0)
 os.setsid()
 if os.fork():
     os._exit(0)
 run.step(0)
-while f'"incarnation": "{run.recording.origin.incarnation}"' not in (os.path.exists(said) and open(said).read() or ""):
+while f'"incarnation": "{run.recording.origin.incarnation}"' not in (os.path.exists(file) and open(file).read() or ""):
     time.sleep(0.01)
 run.step(1)
 if sys.argv[2] == "fails":

@@ -25,8 +25,8 @@ def put(root: Path, session: str, *, stored: float, diagnosis: bytes | None) -> 
 
 
 def diagnosis_of(session: str, *codes: str) -> bytes:
-    found = tuple(Finding(code, "warning", f"{code} in {session}", "do this") for code in codes)
-    return json.dumps(Diagnosis(session, 1, 5, 0.1, found).to_json()).encode()
+    of_codes = tuple(Finding(code, "warning", f"{code} in {session}", "do this") for code in codes)
+    return json.dumps(Diagnosis(session, 1, 5, 0.1, of_codes).to_json()).encode()
 
 
 def test_the_newest_session_with_a_diagnosis_counts(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_silence_without_a_heartbeat_says_nothing(phase: Any, now: float) -> Non
         assert phase_at(RunOutcome(phase), heartbeat=heartbeat, interval_s=interval, now=now).phase == phase
 
 
-def said(rank: int, t: float, *, phase: str = "", attempt: int = 0, step: int | None = None) -> Record:
+def noted(rank: int, t: float, *, phase: str = "", attempt: int = 0, step: int | None = None) -> Record:
     if phase:
         payload = {"host": f"h{rank}", "reason": f"{phase}Reason", "message": "why"}
         return Record("phase", t, phase, rank=rank, attempt=attempt, payload=payload, step=step)
@@ -58,13 +58,13 @@ def said(rank: int, t: float, *, phase: str = "", attempt: int = 0, step: int | 
 
 
 @given(st.permutations([
-    ("a", said(0, 0, phase="Active")), ("a", said(0, 5, step=7)), ("a", said(0, 9, phase="Completed", step=8)),
-    ("b", said(1, 1, phase="Active")), ("b", said(1, 6, step=3)),
-    ("c", said(2, 1, phase="Active")), ("c", said(2, 2, phase="Failed")),
-    ("d", said(2, 100, phase="Active", attempt=1)),
+    ("a", noted(0, 0, phase="Active")), ("a", noted(0, 5, step=7)), ("a", noted(0, 9, phase="Completed", step=8)),
+    ("b", noted(1, 1, phase="Active")), ("b", noted(1, 6, step=3)),
+    ("c", noted(2, 1, phase="Active")), ("c", noted(2, 2, phase="Failed")),
+    ("d", noted(2, 100, phase="Active", attempt=1)),
 ]))  # fmt: skip
-def test_the_last_process_of_each_rank_is_its_row_in_any_order_of_records(found: list[tuple[str, Record]]) -> None:
-    rows = rank_rows(found, now=101.0)
+def test_the_last_process_of_each_rank_is_its_row_in_any_order_of_records(records: list[tuple[str, Record]]) -> None:
+    rows = rank_rows(records, now=101.0)
     assert [(row.rank, row.incarnation, row.attempt, row.phase, row.reason, row.step) for row in rows] == [
         (0, "a", 0, "Completed", "CompletedReason", 8),
         (1, "b", 0, "Failed", "Lost", 3),
@@ -77,13 +77,13 @@ JOB_START = Record("event", 9, "goodput", payload={"job_start_time": 9.0})
 
 
 @given(st.permutations([
-    ("parent", said(0, 10, phase="Active")), ("parent", JOB_START),
-    ("daemon", said(0, 11, phase="Active")), ("daemon", JOB_START), ("daemon", said(0, 12, phase="Failed", step=1)),
+    ("parent", noted(0, 10, phase="Active")), ("parent", JOB_START),
+    ("daemon", noted(0, 11, phase="Active")), ("daemon", JOB_START), ("daemon", noted(0, 12, phase="Failed", step=1)),
 ]))  # fmt: skip
 def test_a_daemon_that_repeats_the_start_of_its_parents_job_is_the_last_process(
-    found: list[tuple[str, Record]],
+    records: list[tuple[str, Record]],
 ) -> None:
-    [row] = rank_rows(found, now=12.0)
+    [row] = rank_rows(records, now=12.0)
     assert (row.incarnation, row.phase, row.step, row.started) == ("daemon", "Failed", 1, 11)
     [row] = rank_rows([("parent", JOB_START)], now=12.0)
     assert (row.incarnation, row.phase, row.started) == ("parent", "Active", 9), "until it has another record"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from mldiagnostics.pipeline.records import Record
 from mldiagnostics.sinks import sink_maker
-from support.records import RUN, found, origin
+from support.records import RUN, origin, records_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,11 +31,11 @@ def test_each_batch_is_readable_at_once(form: str, tmp_path: Path) -> None:
     assert len(list((tmp_path / RUN / "records").iterdir())) == 1
     for start in (0, 3):
         sink.write(numbers(start))
-        assert [each.value for each in found(tmp_path)] == [each.value for each in numbers(0, start + 3)]
+        assert [each.value for each in records_in(tmp_path)] == [each.value for each in numbers(0, start + 3)]
     sink.close()
 
 
 def test_the_url_can_name_another_root(tmp_path: Path) -> None:
     sink = opened(f"jsonl:{tmp_path}")
     sink.write(numbers(0))
-    assert [each.value for each in found(tmp_path)] == [0.0, 1.0, 2.0]
+    assert [each.value for each in records_in(tmp_path)] == [0.0, 1.0, 2.0]

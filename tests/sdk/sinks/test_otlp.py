@@ -70,15 +70,15 @@ def test_every_point_arrives_with_its_time_unit_and_labels(running: Collector, p
     closed = recording.close(DEADLINE_S)
     assert closed.complete
     assert not closed.dropped
-    found = running.points()
-    assert [point for point in found if point[0] == "step_time"] == [
+    points = running.points()
+    assert [point for point in points if point[0] == "step_time"] == [
         ("step_time", step / 8, at(T + step), {"split": "eval"}, "s") for step in range(20)
     ]
-    assert [point for point in found if point[0] == "hbm_utilization"] == [
+    assert [point for point in points if point[0] == "hbm_utilization"] == [
         ("hbm_utilization", 10.0, at(T), {"device": "0"}, "%"),
         ("hbm_utilization", 20.0, at(T), {"device": "1"}, "%"),
     ]
-    assert [(value, when) for name, value, when, *_ in found if name == "training_step"] == [
+    assert [(value, when) for name, value, when, *_ in points if name == "training_step"] == [
         (float(step), at(T + step)) for step in range(20)
     ]
     assert {(each["service.name"], each["mldiagnostics.rank"]) for each in running.resources()} == {("test", "0")}

@@ -15,7 +15,7 @@ from mldiagnostics.layout import record_segment
 from mldiagnostics.pipeline.records import SEGMENT_HEAD, Record, decode, encode
 from mldiagnostics.sinks import SinkUnavailable
 from mldiagnostics.sinks.segments import Segments
-from support.records import RUN, found, origin, run_program
+from support.records import RUN, origin, records_in, run_program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,7 +95,7 @@ print([os.fstat(other.fileno()).st_size for other in others])
 """
     result = run_program(body, tmp_path)
     assert (result.stdout, result.stderr) == (f"{[0] * 8 if reused else []}\n", "")
-    assert [each.value for each in found(tmp_path)] == [0.5, 0.25]
+    assert [each.value for each in records_in(tmp_path)] == [0.5, 0.25]
 
 
 def test_a_batch_is_written_whole_after_a_full_disk(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ segments.append(batch)
 """
     result = run_program(body, tmp_path)
     assert (result.stdout, result.stderr) == ("True True\n" * 3, "")
-    assert [each.value for each in found(tmp_path)] == [float(number) for number in range(10)] * 2
+    assert [each.value for each in records_in(tmp_path)] == [float(number) for number in range(10)] * 2
 
 
 def test_a_path_that_is_not_a_directory_is_an_error_until_it_is_one(tmp_path: Path) -> None:

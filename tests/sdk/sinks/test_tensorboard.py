@@ -139,8 +139,8 @@ def test_another_process_uploads_the_events_after_an_outage(
     living.flush()
     living.close()
     eventually(lambda: len(list(open_store(url).list())) == 2, "the upload in the background")
-    found = read(download(url, tmp_path / "copy") / FOLDER)["loss"]
-    assert sorted(found) == [(5.0, 1, 1.0), (5.0, 2, 2.0)]
+    points = read(download(url, tmp_path / "copy") / FOLDER)["loss"]
+    assert sorted(points) == [(5.0, 1, 1.0), (5.0, 2, 2.0)]
 
 
 @given(st.lists(records(), max_size=3))

@@ -63,11 +63,11 @@ READERS: dict[str, Callable[[str], list[object]]] = {
 
 def readable(run: Path) -> set[str]:
     """Return what a server finds in a run."""
-    found = set()
+    names = set()
     for name, read in READERS.items():
         with suppress(StoreError, LogMissing, LogUnreadable):
-            found |= {name} if read(str(run)) else set()
-    return found
+            names |= {name} if read(str(run)) else set()
+    return names
 
 
 def test_no_reader_of_a_run_follows_a_link_of_a_tenant(volume: Path) -> None:

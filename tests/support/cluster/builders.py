@@ -110,12 +110,12 @@ class World:
         """Return all owners by their references."""
         owners = [*([self.workload] if self.workload else []), *self.parts, *self.pods]
         by_uid = {owner["metadata"]["uid"]: owner for owner in owners}
-        found: dict[ObjectReference, Object | None] = {}
+        by_reference: dict[ObjectReference, Object | None] = {}
         for owner in owners:
             reference = ObjectReference.to_controller(owner["metadata"], owner["metadata"]["namespace"])
             if reference:
-                found[reference] = by_uid.get(reference.uid)
-        return found
+                by_reference[reference] = by_uid.get(reference.uid)
+        return by_reference
 
     def views(self) -> list[PodView]:
         """Return the pods as the product parses them."""

@@ -123,8 +123,8 @@ def notes(part: Part, directory: Path, values: Object, **options: Any) -> str:
     text = (chart / "templates/NOTES.txt").read_text()
     frame = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: notes}\ndata:\n  text: |-\n"
     (chart / "templates/notes.yaml").write_text(frame + textwrap.indent(text, "    "))
-    said: str = one(rendered(part, values, chart=chart, **options), "ConfigMap", "notes")["data"]["text"]
-    return said
+    printed: str = one(rendered(part, values, chart=chart, **options), "ConfigMap", "notes")["data"]["text"]
+    return printed
 
 
 UMBRELLA = Part("platform", "platform", {})

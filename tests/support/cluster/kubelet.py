@@ -17,16 +17,16 @@ def expanded(text: str, variables: Mapping[str, str]) -> str:
     """Resolve `$(NAME)` and `$$` as Kubernetes does (k8s.io/kubernetes, third_party/forked/golang/expansion)."""
     return re.sub(
         r"\$(\$|\(([^)]*)\))",
-        lambda found: "$" if found[1] == "$" else variables.get(found[2], found[0]),
+        lambda match: "$" if match[1] == "$" else variables.get(match[2], match[0]),
         text,
     )
 
 
 def environment_of(pod: Object, container: str) -> dict[str, str]:
     """Return the environment of a pod's container; a later variable may name earlier ones."""
-    (found,) = (each for each in pod["spec"]["containers"] if each["name"] == container)
+    (spec,) = (each for each in pod["spec"]["containers"] if each["name"] == container)
     variables: dict[str, str] = {}
-    for entry in found.get("env") or ():
+    for entry in spec.get("env") or ():
         field = entry.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath")
         variables[entry["name"]] = _field(pod, field) if field else expanded(entry.get("value", ""), variables)
     return variables

@@ -122,8 +122,8 @@ class Namespace:
 
     async def status(self, name: str = "capture") -> Object:
         """Read a capture's status; empty while it has none."""
-        found = await self.cluster.get(f"{connections(self.name)}/{name}")
-        status: Object = found.get("status", {})
+        body = await self.cluster.get(f"{connections(self.name)}/{name}")
+        status: Object = body.get("status", {})
         return status
 
     async def until(self, condition: Callable[[Object], Any], name: str = "capture") -> Object:
@@ -155,9 +155,9 @@ class Namespace:
         reasons: list[str] = []
         async with asyncio.timeout(DEADLINE_S):
             while last not in reasons:
-                found: list[Object] = await self.cluster.items(path, dict, fields=f"involvedObject.name={name}")
-                found.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
-                reasons = [event["reason"] for event in found]
+                listed: list[Object] = await self.cluster.items(path, dict, fields=f"involvedObject.name={name}")
+                listed.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
+                reasons = [event["reason"] for event in listed]
         return reasons
 
 

@@ -82,29 +82,29 @@ class Diary:
 
     def _divided(self, entries: Sequence[Entry], until: Entry, resumed: int | None) -> dict[str, float]:
         """Divide the time from the first entry to `until`; steps from `resumed` on are lost, the last one broke off."""
-        found: dict[str, float] = defaultdict(float)
+        by_bucket: dict[str, float] = defaultdict(float)
         taken: dict[int, float] = defaultdict(float)
         steps = [entry.step for entry in entries if entry.what == "step"]
         step: int | None = None
         for entry, following in pairwise([*(e for e in entries if e.t < until.t), until]):
             step = entry.step if entry.what == "step" else step
             compiling = self._compiling(entry.t, following.t)
-            found["PROGRAM_STARTUP"] += compiling
+            by_bucket["PROGRAM_STARTUP"] += compiling
             seconds = following.t - entry.t - compiling
             if entry.what in PHASES:
-                found[PHASES[entry.what]] += seconds
+                by_bucket[PHASES[entry.what]] += seconds
             elif step is None:
-                found["DATA_LOADING_SYNC" if entry.what == "load" else "OTHER"] += seconds
+                by_bucket["DATA_LOADING_SYNC" if entry.what == "load" else "OTHER"] += seconds
             elif resumed is not None and step == steps[-1]:
-                found["INFRASTRUCTURE_RECOVERY_FROM_DISRUPTION"] += seconds
+                by_bucket["INFRASTRUCTURE_RECOVERY_FROM_DISRUPTION"] += seconds
             elif resumed is not None and step >= resumed:
-                found["WASTED_PROGRESS_FROM_DISRUPTION"] += seconds
+                by_bucket["WASTED_PROGRESS_FROM_DISRUPTION"] += seconds
             else:
                 taken[step] += seconds
         startup = self._startup(taken, closed=steps[:-1])
-        found["PROGRAM_STARTUP"] += startup
-        found[""] += sum(taken.values()) - startup
-        return found
+        by_bucket["PROGRAM_STARTUP"] += startup
+        by_bucket[""] += sum(taken.values()) - startup
+        return by_bucket
 
     @staticmethod
     def _startup(taken: dict[int, float], closed: Sequence[int]) -> float:

@@ -68,7 +68,7 @@ class Oracle:
         all_spans = spans(self.log, now)
         loads = sorted(span for span in all_spans if span.spent.bucket is B.DATA_LOADING_SYNC)
         after = [[load for load in loads if load.start >= begin] for begin in self._begins()]
-        self.first_loads = {found[0] for found in after if found}
+        self.first_loads = {executions[0] for executions in after if executions}
         self.beside = [span for span in loads if span not in self.first_loads]
         self.painted = seen([span for span in all_spans if span not in self.beside])
         self.executions = [run for number, tried in enumerate(self.tries) for run in self._executions(number, tried)]
@@ -156,17 +156,17 @@ class Oracle:
 
     def _executions(self, number: int, tried: Reading) -> list[Execution]:
         later = [each.steps[0][1].arg for each in self.tries[number + 1 :] if each.steps]
-        found = []
+        executions = []
         for place, (_, event) in enumerate(tried.steps):
             assert isinstance(event.arg, int)
             followed = place + 1 < len(tried.steps)
             until = tried.steps[place + 1][1].t if followed else event.t
             survives = all(isinstance(first, int) and first > event.arg for first in later)
             pieces = [(event.t, until)]
-            found.append(Execution(number, event.arg, event.t, until, pieces, followed, followed, survives))
-        if found:
-            self._finish(found, number, tried)
-        return found
+            executions.append(Execution(number, event.arg, event.t, until, pieces, followed, followed, survives))
+        if executions:
+            self._finish(executions, number, tried)
+        return executions
 
     def _finish(self, runs: list[Execution], number: int, tried: Reading) -> None:
         """Decide when the last step of an attempt was over (R4)."""

@@ -32,18 +32,18 @@ _LITERALS = (bool, int, float, str, type(None))
 
 def names_of(module: Any, package: str) -> dict[str, Any]:
     """Describe each public name of the module; one that comes from another module of the package by where it is."""
-    found: dict[str, Any] = {}
+    names: dict[str, Any] = {}
     for name, value in sorted(vars(module).items()):
         home = str(getattr(value, "__module__", ""))
         if name.startswith("_"):
             continue
         if home.startswith(package) and home != module.__name__:
-            found[name] = {"of": home.rpartition(".")[2]}
+            names[name] = {"of": home.rpartition(".")[2]}
         elif home == module.__name__ or isinstance(value, GenericAlias):
-            found[name] = described(value)
+            names[name] = described(value)
         elif name.isupper() and isinstance(value, (str, list, dict)):
-            found[name] = {"value": value}
-    return found
+            names[name] = {"value": value}
+    return names
 
 
 def described(value: Any) -> Any:
@@ -65,10 +65,10 @@ def described(value: Any) -> Any:
 def parameters(function: Any) -> list[list[Any]]:
     """Return name, kind and literal default of each parameter; no default: required."""
     try:
-        found = inspect.signature(function).parameters.values()
+        signature = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return []
-    return [[each.name, each.kind.name, _default(each)] for each in found if each.name != "self"]
+    return [[each.name, each.kind.name, _default(each)] for each in signature if each.name != "self"]
 
 
 def _default(parameter: inspect.Parameter) -> list[Any]:

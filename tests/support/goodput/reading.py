@@ -124,9 +124,9 @@ def follows(first: Event, steps: Sequence[Event]) -> bool:
 def runs(events: Iterable[Event], now: int) -> list[list[Event]]:
     """The events of each run in a log without run ids (docs/decisions/0009), oldest first."""
     log = trusted_events(events, now)
-    found: list[list[Event]] = [[]]
+    logs: list[list[Event]] = [[]]
     for place, event in enumerate(log):
-        past = found[-1]
+        past = logs[-1]
         last_end = max((i for i, e in enumerate(past) if e.code is EventCode.JOB_END), default=-1)
         last_start = max((i for i, e in enumerate(past) if e.code is EventCode.JOB_START), default=-1)
         begun = any(e.code in (EventCode.JOB_START, EventCode.STEP_START) for e in past[: max(last_end, 0)])
@@ -135,9 +135,9 @@ def runs(events: Iterable[Event], now: int) -> list[list[Event]]:
             steps = [[step for _, step in tried.steps] for tried in attempts(past) if tried.steps]
             repeats = first is not None and bool(steps) and 0 < _index(first) <= _index(steps[-1][-1])
             if first is None or not steps or not (repeats or follows(first, steps[-1])):
-                found.append([])
-        found[-1].append(event)
-    return found
+                logs.append([])
+        logs[-1].append(event)
+    return logs
 
 
 def job_span(log: Sequence[Event], now: int) -> tuple[int, int, bool]:
@@ -152,27 +152,27 @@ def attempts(log: Sequence[Event]) -> list[Reading]:
     """Attempts by R2; each but the first with its restart (R4)."""
     final = _final_end(log)
     lasting = len(log) if final is None else final
-    found = [Reading()]
+    readings = [Reading()]
     for place, event in enumerate(log):
-        steps = found[-1].steps
+        steps = readings[-1].steps
         restarts = event.code is EventCode.JOB_START or (event.code is EventCode.REINIT_START and place < lasting)
         repeats = (
             event.code is EventCode.STEP_START and place < lasting and steps and _index(event) <= _index(steps[-1][1])
         )
         if (restarts and steps) or repeats:
-            found.append(Reading())
+            readings.append(Reading())
         if event.code is EventCode.STEP_START and place < lasting:
-            found[-1].steps.append((place, event))
-        elif restarts and (event.code is EventCode.JOB_START or _is_elastic(found)):
-            found[-1].openings.append(event)
-    for old, new in pairwise(found):
+            readings[-1].steps.append((place, event))
+        elif restarts and (event.code is EventCode.JOB_START or _is_elastic(readings)):
+            readings[-1].openings.append(event)
+    for old, new in pairwise(readings):
         new.restart = _restart(log, old, new)
-    return found
+    return readings
 
 
-def _is_elastic(found: Sequence[Reading]) -> bool:
+def _is_elastic(readings: Sequence[Reading]) -> bool:
     """Whether the newest attempt follows steps, and no job start has opened it."""
-    return len(found) > 1 and all(opening.code is not EventCode.JOB_START for opening in found[-1].openings)
+    return len(readings) > 1 and all(opening.code is not EventCode.JOB_START for opening in readings[-1].openings)
 
 
 def _restart(log: Sequence[Event], old: Reading, new: Reading) -> int:
@@ -188,19 +188,19 @@ def _restart(log: Sequence[Event], old: Reading, new: Reading) -> int:
 
 def spans(log: Sequence[Event], now: int) -> list[Span]:
     """Everything that has a begin and an end, or is still open (R9); loads are all DATA_LOADING_SYNC here."""
-    found, waiting = _pairs(log)
+    closed_spans, waiting = _pairs(log)
     for event in log:
         if isinstance(event.arg, CheckpointEvent):
-            found.append(Span(event.t, event.arg.until, Bucket(WHOLE[event.code])))
+            closed_spans.append(Span(event.t, event.arg.until, Bucket(WHOLE[event.code])))
     for place, event in waiting:
         if not any(_contradicts(later, event) for later in log[place + 1 :]):
-            found.append(Span(event.t, now, _spent(event)))
-    return [span for span in found if span.start < span.end]
+            closed_spans.append(Span(event.t, now, _spent(event)))
+    return [span for span in closed_spans if span.start < span.end]
 
 
 def _pairs(log: Sequence[Event]) -> tuple[list[Span], list[tuple[int, Event]]]:
     """Return the closed spans, and the open ones with their position in the log; empty spans do not count."""
-    found: list[Span] = []
+    closed_spans: list[Span] = []
     waiting: dict[Key, tuple[int, Event]] = {}
     closed: dict[Key, int] = {}
     empty: set[tuple[Key, int]] = set()
@@ -214,12 +214,12 @@ def _pairs(log: Sequence[Event]) -> tuple[list[Span], list[tuple[int, Event]]]:
             if (opened is None or event.t - opened.t > SECOND) and (key, event.t) not in empty:
                 waiting[key] = place, event
         elif opened is not None:
-            found.append(Span(opened.t, event.t, _spent(opened)))
+            closed_spans.append(Span(opened.t, event.t, _spent(opened)))
             closed[key] = event.t
             del waiting[key]
         elif key not in closed or event.t - closed[key] > SECOND:
             empty.add((key, event.t))
-    return found, list(waiting.values())
+    return closed_spans, list(waiting.values())
 
 
 def _contradicts(later: Event, opening: Event) -> bool:

@@ -19,27 +19,31 @@ OWNED = {BadputType.TPU_INITIALIZATION, BadputType.TRAINING_PREP}
 
 def merged(segments: Iterable[TimelineSegment]) -> list[TimelineSegment]:
     """Return the segments with equal neighbours merged."""
-    found: list[TimelineSegment] = []
+    joined: list[TimelineSegment] = []
     for segment in segments:
-        if found and (found[-1].spent, found[-1].step, found[-1].end) == (segment.spent, segment.step, segment.start):
-            found[-1] = found[-1]._replace(end=segment.end)
+        if joined and (joined[-1].spent, joined[-1].step, joined[-1].end) == (
+            segment.spent,
+            segment.step,
+            segment.start,
+        ):
+            joined[-1] = joined[-1]._replace(end=segment.end)
         elif segment.start < segment.end:
-            found.append(segment)
-    return found
+            joined.append(segment)
+    return joined
 
 
 def seen(spans: Sequence[Span]) -> list[Span]:
     """Return the visible parts of overlapping spans (R5, R12)."""
     cuts = sorted({moment for span in spans for moment in (span.start, span.end)})
-    found = []
+    visible = []
     for a, b in pairwise(cuts):
         active = [span for span in spans if span.start <= a and b <= span.end]
         if any(span.spent.bucket is BadputType.ELASTIC_REINITIALIZATION for span in active):
             active = [span for span in active if span.spent.bucket not in OWNED]
         if active:
             top = min(active, key=lambda s: (-s.start, s.end, s.spent.bucket.value, s.spent.custom))
-            found.append(Span(a, b, top.spent))
-    return found
+            visible.append(Span(a, b, top.spent))
+    return visible
 
 
 def common(one: Piece, other: Piece) -> int:

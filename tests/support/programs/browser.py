@@ -20,23 +20,23 @@ REMEDY = "no Chromium on this machine; run `make unit`, or install one"
 def executable() -> Path | None:
     """Return the program of a browser, or None."""
     for name in NAMES:
-        if found := shutil.which(name):
-            return Path(found)
+        if path := shutil.which(name):
+            return Path(path)
     folder = Path(ambient.environment().get("PLAYWRIGHT_BROWSERS_PATH") or ambient.home() / ".cache/ms-playwright")
     return next(iter(sorted(folder.glob("chromium-*/chrome-linux*/chrome"))), None)
 
 
 def install() -> Path | None:
     """Install a browser where there is none, in minutes; return None if no way works."""
-    if found := executable():
-        return found
+    if browser := executable():
+        return browser
     ways = [[sys.executable, "-m", "playwright", "install", "chromium"]]
     if os.geteuid() == 0 and shutil.which("apt-get"):
         ways = [["apt-get", "install", "-y", "-q", "--no-install-recommends", "chromium"], *ways]
     for command in ways:
         subprocess.run(command, check=False)
-        if found := executable():
-            return found
+        if browser := executable():
+            return browser
     return None
 
 

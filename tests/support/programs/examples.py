@@ -40,8 +40,8 @@ class Example:
 
     def series(self, name: str) -> list[tuple[int | None, object]]:
         """Steps and values of a metric, in order."""
-        found = read_records(self._storage, self.row.run_id, kinds={"metric"})
-        return [(record.step, record.value) for record in found if record.name == name]
+        records = read_records(self._storage, self.row.run_id, kinds={"metric"})
+        return [(record.step, record.value) for record in records if record.name == name]
 
     def account(self) -> Account:
         """Return the account of its time."""

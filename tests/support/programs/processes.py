@@ -100,8 +100,8 @@ class Child:
     def says(self, line: str) -> None:
         """Wait until the program prints a line."""
         assert self.process.stdout is not None
-        for said in self.process.stdout:
-            if said.strip() == line:
+        for printed in self.process.stdout:
+            if printed.strip() == line:
                 return
         raise AssertionError(f"the program ended without printing {line!r}: {self.end().err}")
 

@@ -33,11 +33,11 @@ class LoggingServer(HttpReceiver):
             self.put(*request["entries"])
             return b"{}"
         visible = list(self.entries.values())
-        found = [entry for entry in visible[: len(visible) - self.hidden] if _matches(entry, request["filter"])]
-        found.sort(key=lambda entry: (entry["timestamp"], entry["insertId"]))
+        entries = [entry for entry in visible[: len(visible) - self.hidden] if _matches(entry, request["filter"])]
+        entries.sort(key=lambda entry: (entry["timestamp"], entry["insertId"]))
         start = int(request.get("pageToken") or 0)
-        more = {"nextPageToken": str(start + _PAGE)} if start + _PAGE < len(found) else {}
-        return json.dumps({"entries": found[start : start + _PAGE], **more}).encode()
+        more = {"nextPageToken": str(start + _PAGE)} if start + _PAGE < len(entries) else {}
+        return json.dumps({"entries": entries[start : start + _PAGE], **more}).encode()
 
     def put(self, *entries: dict[str, Any]) -> None:
         """Store entries."""
@@ -58,10 +58,10 @@ def _holds(entry: dict[str, Any], key: str, operator: str, value: str) -> bool:
     if key in {"timestamp", "receiveTimestamp"}:
         is_, wanted = entry[key].rstrip("Z").ljust(26, "0"), wanted.replace("+00:00", "").ljust(26, "0")
         return bool(is_ <= wanted if operator == "<=" else is_ >= wanted)
-    found: Any = entry
+    field: Any = entry
     for part in key.split("."):
-        found = found.get(part)
-    return bool(found == wanted)
+        field = field.get(part)
+    return bool(field == wanted)
 
 
 @contextlib.contextmanager

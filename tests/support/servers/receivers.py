@@ -206,15 +206,15 @@ class Collector:
 
         Of the same one that came twice, as happens when an answer is late, only the first.
         """
-        found = []
+        received = []
         for document in self._documents("/v1/metrics"):
             for resource in document["resourceMetrics"]:
                 for metric in (metric for scope in resource["scopeMetrics"] for metric in scope["metrics"]):
                     for point in metric["gauge"]["dataPoints"]:
                         value = float(point.get("asDouble", point.get("asInt", 0)))
                         at, attributes = int(point["timeUnixNano"]), plain(point.get("attributes", []))
-                        found.append((metric["name"], value, at, attributes, metric.get("unit", "")))
-        return [point for place, point in enumerate(found) if point not in found[:place]]
+                        received.append((metric["name"], value, at, attributes, metric.get("unit", "")))
+        return [point for place, point in enumerate(received) if point not in received[:place]]
 
     def resources(self) -> list[dict[str, Any]]:
         """The attributes of every resource that metrics came from."""

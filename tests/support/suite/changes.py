@@ -20,9 +20,9 @@ def changed_tests(base: str) -> list[str]:
 def default_base() -> str:
     """Return where this branch left the main one; on the main branch, the commit before if nothing else changed."""
     for branch in BRANCHES:
-        if found := _git("merge-base", "HEAD", branch, check=False):
+        if base := _git("merge-base", "HEAD", branch, check=False):
             head, is_clean = _git("rev-parse", "HEAD"), not _git("status", "--porcelain")
-            return "HEAD~1" if is_clean and found == head else found
+            return "HEAD~1" if is_clean and base == head else base
     return "HEAD"
 
 

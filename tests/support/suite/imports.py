@@ -48,7 +48,7 @@ def graph(texts: Mapping[str, str], changed: Iterable[str] = ()) -> dict[str, fr
 
 
 def _used(mentioned: frozenset[str], files: Mapping[str, str], packages: Mapping[str, str]) -> frozenset[str]:
-    used = {files[found] for name in mentioned if (found := _longest(name, files))}
+    used = {files[prefix] for name in mentioned if (prefix := _longest(name, files))}
     above = {path for name in mentioned for package, path in packages.items() if name.startswith(f"{package}.")}
     return frozenset(used | above)
 

@@ -124,8 +124,8 @@ async def test_very_many_metrics_are_bounded_and_found_by_search(
         assert progress["longNames"] == 1
         assert shown["omitted"] + len(listed) + left_out == MANY + 1
         assert 0 < left_out < MANY
-        found = await read_all(client, f"{BASE}/many/metrics", q="03001 LAYER")
-        assert ([each["metric"] for each in found["metrics"]], found["omitted"]) == (["layer/03001/norm"], 0)
+        answer = await read_all(client, f"{BASE}/many/metrics", q="03001 LAYER")
+        assert ([each["metric"] for each in answer["metrics"]], answer["omitted"]) == (["layer/03001/norm"], 0)
         async with client.get(f"{BASE}/many/metrics") as response:
             assert len(await response.read()) < 2**20
 

@@ -189,10 +189,10 @@ class ControlPlaneClient:
 
     def _refused(self, status: int, content: bytes, retry_after: str | None) -> ReportFailed:
         fault: Fault = _FAULTS.get(status, "busy" if status >= 500 else "answer")
-        said = read_problem(content)
+        problem = read_problem(content)
         if fault == "denied" and not self._endpoint.sends_token:
-            said = "a token is sent by HTTPS only; use an https:// URL"
-        words = printable(said or _ADVICE.get(fault, ""))
+            problem = "a token is sent by HTTPS only; use an https:// URL"
+        words = printable(problem or _ADVICE.get(fault, ""))
         return self._failed(
             fault, f"it answered {status}{f': {words}' if words else ''}", retry_after=retry_after_s(retry_after)
         )

@@ -89,23 +89,23 @@ async def test_clients_of_the_published_address_accept_the_server(
     config = settings(namespace, watch_namespaces=("ml", "research"))
     async with restricted(api_server, admin, namespace, RIGHTS) as client, empty_publication(admin):
         async with publication.certificate(client, config) as serving:
-            found = await until(lambda: published(admin))
-            assert accepted(serving, f"control.{namespace}.svc", found.ca)
+            first = await until(lambda: published(admin))
+            assert accepted(serving, f"control.{namespace}.svc", first.ca)
             await admin.patch(PUBLICATION, {"data": {"ca.crt": "damaged", "url": "http://elsewhere"}})
 
             async def repaired() -> bool:
-                return await published(admin) == found
+                return await published(admin) == first
 
             await until(repaired)
-        assert found.url == f"https://control.{namespace}.svc:8443"
-        assert found.namespaces == {"ml", "research"}
+        assert first.url == f"https://control.{namespace}.svc:8443"
+        assert first.namespaces == {"ml", "research"}
         async with publication.certificate(client, settings(namespace, control_plane_port=443)) as serving:
 
             async def moved() -> bool:
-                return await published(admin) == Publication(url=f"https://control.{namespace}.svc:443", ca=found.ca)
+                return await published(admin) == Publication(url=f"https://control.{namespace}.svc:443", ca=first.ca)
 
             await until(moved)
-            assert accepted(serving, f"control.{namespace}.svc", found.ca)
+            assert accepted(serving, f"control.{namespace}.svc", first.ca)
 
 
 @apiserver
@@ -153,9 +153,9 @@ async def test_a_mounted_certificate_is_published_with_its_authority(
             await until(missing)
         async with empty_publication(admin):
             async with publication.certificate(client, config) as serving:
-                found = await until(lambda: published(admin))
-            assert found == Publication(url=f"https://{name}:8443", ca=ca.decode())
-            assert accepted(serving, name, found.ca)
+                first = await until(lambda: published(admin))
+            assert first == Publication(url=f"https://{name}:8443", ca=ca.decode())
+            assert accepted(serving, name, first.ca)
             (tmp_path / "ca.crt").write_bytes(ca * 10)
 
             async def refused() -> bool:
@@ -163,7 +163,7 @@ async def test_a_mounted_certificate_is_published_with_its_authority(
 
             async with publication.certificate(client, config):
                 await until(refused)
-            assert await published(admin) == found
+            assert await published(admin) == first
             (tmp_path / "ca.crt").unlink()
 
             async def public() -> bool:

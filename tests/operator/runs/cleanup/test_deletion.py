@@ -73,8 +73,8 @@ class Scene:
         await self.cluster.request("DELETE", f"{self.path}/{name}")
         await self.until(lambda body: not body, name)
         events = path_to("", "v1", "events", namespace=self.namespace)
-        found = await self.cluster.items(events, dict, fields=f"involvedObject.name={name}")
-        return "; ".join(f"{event['reason']}: {event['message']}" for event in found)
+        listed = await self.cluster.items(events, dict, fields=f"involvedObject.name={name}")
+        return "; ".join(f"{event['reason']}: {event['message']}" for event in listed)
 
     def files(self) -> set[str]:
         return {path.parent.name for path in self.volume.rglob("run.json")}

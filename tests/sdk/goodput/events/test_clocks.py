@@ -136,8 +136,8 @@ def key(event: Event) -> str:
     return repr(event._replace(run=""))
 
 
-def same(found: Sequence[Event], true: Sequence[Event]) -> None:
-    assert sorted(map(key, found)) == sorted(map(key, true))
+def same(corrected: Sequence[Event], true: Sequence[Event]) -> None:
+    assert sorted(map(key, corrected)) == sorted(map(key, true))
 
 
 @given(jobs(), dice(), st.integers(1, 4))

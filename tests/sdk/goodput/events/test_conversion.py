@@ -136,8 +136,8 @@ VALUES = json_values() | st.floats() | st.just(T) | st.sampled_from(["save", "re
 
 @given(st.dictionaries(KEYS, VALUES, max_size=6))
 def test_nothing_that_a_log_can_hold_raises(payload: dict[str, Any]) -> None:
-    found = parse(payload)
-    assert isinstance(found, str) or all(0 <= event.t < 7_258_118_400_000_000 for event in found)
+    parsed = parse(payload)
+    assert isinstance(parsed, str) or all(0 <= event.t < 7_258_118_400_000_000 for event in parsed)
 
 
 def _args(code: EventCode) -> st.SearchStrategy[Any]:

@@ -156,14 +156,14 @@ def test_outside_google_cloud_it_is_disabled_with_one_warning(
     monkeypatch.setenv("GCE_METADATA_HOST", "127.0.0.1:1")
     monkeypatch.setenv("CLOUDSDK_CONFIG", "/nowhere")
     monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)
-    said = counts().get("cloud-monitoring", 0)
+    before = counts().get("cloud-monitoring", 0)
     sink = made_sink(server, GCPOptions())
     sink.write([record()])
     sink.flush()
-    assert counts()["cloud-monitoring"] == said + 1
+    assert counts()["cloud-monitoring"] == before + 1
     monkeypatch.setattr("mldiagnostics.goodput.exports.cloud_monitoring._RETRY_S", 0.0)  # now it is time to
     sink.flush()
-    assert counts()["cloud-monitoring"] == said + 2
+    assert counts()["cloud-monitoring"] == before + 2
     assert not server.written
     assert not any(key.startswith("sink-refused cloud-monitoring") for key in counts())
 
@@ -174,14 +174,14 @@ def test_without_credentials_it_is_disabled_and_retries(
     monkeypatch.setenv("NO_GCE_CHECK", "true")
     monkeypatch.setenv("CLOUDSDK_CONFIG", "/nowhere")
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
-    said = counts().get("cloud-monitoring", 0)
+    before = counts().get("cloud-monitoring", 0)
     sink = CloudMonitoringSink(f"127.0.0.1:{server.port}", OPTIONS, origin())
     sink.open()
     sink.write([record()])
     monkeypatch.setattr("mldiagnostics.goodput.exports.cloud_monitoring._RETRY_S", 0.0)
     sink.flush()
     assert not server.written
-    assert counts()["cloud-monitoring"] == said + 2
+    assert counts()["cloud-monitoring"] == before + 2
 
 
 def test_a_pipeline_writes_its_metrics(server: MonitoringServer) -> None:

@@ -11,10 +11,10 @@ from support.goodput.notation import events, micros, summary
 
 
 def history(text: str, *, run: str = "", into: History | None = None) -> History:
-    found = into or History()
+    filled = into or History()
     for event in events(text):
-        found.add(event._replace(run=run))
-    return found
+        filled.add(event._replace(run=run))
+    return filled
 
 
 def test_a_job_start_after_a_recorded_end_begins_another_run() -> None:

@@ -32,10 +32,10 @@ def seconds_of(calculator: GoodputCalculator) -> dict[str, float]:
     """Return what is productive and where the rest went, in seconds, by name; empty buckets left out."""
     calculator.get_job_goodput()
     details = calculator.get_job_goodput_details()
-    found = {"productive": details["goodput_time"][GoodputType.TOTAL]}
+    times = {"productive": details["goodput_time"][GoodputType.TOTAL]}
     for bucket, spent in details["badput_time"].items():
-        found |= spent if isinstance(spent, dict) else {bucket.name: spent}
-    return {name: pytest.approx(spent, abs=LEAST) for name, spent in found.items() if spent}
+        times |= spent if isinstance(spent, dict) else {bucket.name: spent}
+    return {name: pytest.approx(spent, abs=LEAST) for name, spent in times.items() if spent}
 
 
 def whole(breakdown: dict[BadputType, float | dict[str, float]]) -> float:
@@ -104,14 +104,14 @@ def judged(right: dict[str, Any]) -> dict[str, Any]:
 
 
 def assert_right(details: Any, right: dict[str, Any]) -> None:
-    found = {
+    values = {
         "productive": details["goodput_time"][GoodputType.TOTAL],
         "elapsed": details["total_elapsed_time"],
         "disruptions": details["disruption_count"],
         "excluded": details["total_excluded_time"],
     }
     for name, value in judged(right).items():
-        assert found[name] == pytest.approx(value, abs=LEAST), name
+        assert values[name] == pytest.approx(value, abs=LEAST), name
     buckets = {bucket.name: spent for bucket, spent in details["badput_time"].items()}
     for names, value in right.get("unproductive", {}).items():
         spent = [buckets.get(name, {} if isinstance(value, dict) else 0.0) for name in names.split("+")]
@@ -497,10 +497,10 @@ class ByTheEventsTimeWithCursor(ByTheEventsTime):
         self, start: datetime | None = None, end: datetime | None = None, last: object = None
     ) -> tuple[list[Payload], object]:
         del last
-        found = super().read_cloud_logging_entries(start, end)
-        if not found:
+        entries = super().read_cloud_logging_entries(start, end)
+        if not entries:
             return [], (None, None)
-        return found, (self._end(next(t for t, entry in self.entries if entry is found[-1])), "id")
+        return entries, (self._end(next(t for t, entry in self.entries if entry is entries[-1])), "id")
 
 
 @pytest.mark.parametrize(

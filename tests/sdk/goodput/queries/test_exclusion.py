@@ -53,7 +53,7 @@ stretches = st.lists(st.tuples(seconds, seconds).map(sorted).map(tuple), max_siz
 @given(stretches, seconds, seconds)
 def test_each_second_is_covered_once(windows: list[tuple[int, int]], start: int, end: int) -> None:
     covered = {second for since, until in windows for second in range(since, until)}
-    found = merged(windows)
-    assert found == sorted(found)
-    assert all(before[1] < after[0] for before, after in pairwise(found))
-    assert get_exclusion_overlap(start, end, found) == len(covered & set(range(start, end)))
+    disjoint = merged(windows)
+    assert disjoint == sorted(disjoint)
+    assert all(before[1] < after[0] for before, after in pairwise(disjoint))
+    assert get_exclusion_overlap(start, end, disjoint) == len(covered & set(range(start, end)))

@@ -65,10 +65,10 @@ class Course:
         """Seconds of an attempt by bucket, until the next one or the end; productive time is ""."""
         attempts = self.diary.attempts
         end = micros(self.diary.first("begin", attempt + 1).t) if attempt + 1 < len(attempts) else None
-        found = self.view.account(self.now, start=micros(self.diary.first("begin", attempt).t), end=end)
-        assert found.productive + sum(found.unproductive.values()) == found.elapsed
-        spent = {custom or bucket.name: us / 1e6 for (bucket, custom), us in found.unproductive.items()}
-        return {"": found.productive / 1e6, **spent}
+        sums = self.view.account(self.now, start=micros(self.diary.first("begin", attempt).t), end=end)
+        assert sums.productive + sum(sums.unproductive.values()) == sums.elapsed
+        spent = {custom or bucket.name: us / 1e6 for (bucket, custom), us in sums.unproductive.items()}
+        return {"": sums.productive / 1e6, **spent}
 
 
 @pytest.fixture(scope="module")
@@ -140,9 +140,9 @@ def test_all_of_it_is_the_whole_life_of_the_job(course: Course) -> None:
 
 
 def test_each_disruption_has_its_phases_and_what_it_cost(course: Course) -> None:
-    found: list[Disruption] = course.view.disruptions(course.now)
-    assert [each.cause for each in found] == ["unknown", "unknown", "signal"]
-    for attempt, each in enumerate(found):
+    disruptions: list[Disruption] = course.view.disruptions(course.now)
+    assert [each.cause for each in disruptions] == ["unknown", "unknown", "signal"]
+    for attempt, each in enumerate(disruptions):
         following = course.diary.spent(attempt + 1)
         restarted, resumed = course.diary.first("begin", attempt + 1), course.diary.steps(attempt + 1)[0]
         assert each.restarted / 1e6 == pytest.approx(restarted.t, abs=TOLERANCE_S)

@@ -158,9 +158,9 @@ def test_what_fails_has_no_end(clock: Clock) -> None:
     with pytest.raises(OSError, match="no more data"):
         run()
     clock.passes(50)
-    found = answers(recorder, clock)
-    assert (found["step"], found["elapsed"]) == pytest.approx((2, 60 + 3 * INTERVAL_S + 50))
-    assert found[""] == pytest.approx(2 * INTERVAL_S + DISPATCH_S)
+    results = answers(recorder, clock)
+    assert (results["step"], results["elapsed"]) == pytest.approx((2, 60 + 3 * INTERVAL_S + 50))
+    assert results[""] == pytest.approx(2 * INTERVAL_S + DISPATCH_S)
 
 
 def test_an_elastic_job(clock: Clock) -> None:
@@ -224,10 +224,10 @@ def test_maxtexts_monitor_shows_what_the_calculator_says(clock: Clock, tmp_path:
     seen: Any = EventAccumulator(str(tmp_path / "tensorboard/goodput"))
     seen.Reload()
     [*_, last] = seen.Scalars("goodput/goodput")
-    found = answers(recorder, clock)
-    assert (last.value, last.step) == pytest.approx((100 * found[""] / found["elapsed"], 9))
+    results = answers(recorder, clock)
+    assert (last.value, last.step) == pytest.approx((100 * results[""] / results["elapsed"], 9))
     [*_, last] = seen.Scalars("badput/tpu_initialization")
-    assert last.value == pytest.approx(1000 / found["elapsed"])
+    assert last.value == pytest.approx(1000 / results["elapsed"])
 
 
 def test_axlearn_records_evaluations_as_custom_events(clock: Clock) -> None:

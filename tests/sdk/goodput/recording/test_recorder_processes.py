@@ -31,9 +31,9 @@ def test_killed_processes_lose_at_most_their_last_second(tmp_path: Path) -> None
     finally:
         for process in processes:
             process.kill()
-    said = [process.communicate(timeout=DEADLINE_S)[0].splitlines() for process in processes]
+    outputs = [process.communicate(timeout=DEADLINE_S)[0].splitlines() for process in processes]
     events = events_in(log_of(tmp_path)).events
-    for rank, recorded in enumerate(said):
+    for rank, recorded in enumerate(outputs):
         whole = [line.split() for line in recorded if line.count(" ") == 1]
         written = [event.arg for event in events if event.rank == rank]
         assert written == list(range(len(written)))
@@ -257,11 +257,11 @@ assert os.wait()[1] == 0
 @pytest.mark.parametrize("end", ENDS_OF_OPENING.values(), ids=ENDS_OF_OPENING)
 def test_events_do_not_wait_for_the_log_to_open_and_none_is_lost(tmp_path: Path, end: str) -> None:
     body = f"{SLOW_TO_OPEN}\n{end}\nprint(recorded)"
-    said, err = run_program(body, tmp_path)
+    out, err = run_program(body, tmp_path)
     assert err == ""
     records = [record for record in map(decode, lines(log_of(tmp_path))) if record.name == "goodput"]
     assert sorted(events_in(log_of(tmp_path)).steps()) == list(range(4 if "fork" in end else 3))
-    assert sum(record.t <= float(said) for record in records) == 3, "each has the time of its call"
+    assert sum(record.t <= float(out) for record in records) == 3, "each has the time of its call"
 
 
 def test_the_log_has_the_place_that_the_first_event_gives(tmp_path: Path) -> None:
