@@ -38,7 +38,7 @@ class Start:
     cpu_s: float
     """CPU time until the address, which other work does not stretch."""
     painted_s: float
-    """Until the first paint with any text, of the page without its rows."""
+    """Time to the first paint with any text, of the page without its rows."""
     listed_s: float
     rss_mib: float
     transfer_kb: float

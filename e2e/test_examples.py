@@ -11,7 +11,7 @@ pytestmark = pytest.mark.cluster
 
 GPT = Path(__file__).parents[1] / "examples/gpt"
 MANIFESTS = ("cronjob", "job", "jobset", "kueue", "leaderworkerset", "rayjob")
-"""Those of kinds that the cluster has."""
+"""Examples of kinds that the cluster has."""
 
 
 @pytest.fixture(scope="module", autouse=True)

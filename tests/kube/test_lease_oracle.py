@@ -1,4 +1,4 @@
-"""The same Lease, held in turn by our election and by that of the official client."""
+"""One Lease, held in turn by our election and by that of the official client."""
 
 from __future__ import annotations
 

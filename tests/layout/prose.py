@@ -112,10 +112,8 @@ def check_python(source: str, *, first_lines: bool, private_locals: bool) -> Ite
         first_lines: Check the first lines of docstrings too.
         private_locals: Check the names of `PRIVATE_LOCALS` too.
     """
-    docstrings = {}
-    if first_lines:
-        tree = ast.parse(source)
-        docstrings = dict((*_attributes(tree), *_docstrings(tree)))
+    tree = ast.parse(source)
+    docstrings = dict((*_attributes(tree), *(_docstrings(tree) if first_lines else ())))
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         line = token.start[0]
         if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and " " in token.string):

@@ -1,4 +1,4 @@
-"""The same recordings and captures with every framework, each in an environment of its own."""
+"""Equal recordings and captures with every framework, each in an environment of its own."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Diary:
         return self.steps(attempt)[0].step
 
     def steps_lost(self, attempt: int) -> int:
-        """How many steps were done in an attempt and had to be done again; the interrupted one was not done."""
+        """Return the number of steps of an attempt that were done again; the interrupted one was not done."""
         return sum(step.step >= self.resumed(attempt + 1) for step in self.steps(attempt)[:-1])
 
     def spent(self, attempt: int) -> dict[str, float]:

@@ -24,7 +24,7 @@ class LoggingServer(HttpReceiver):
         super().__init__()
         self.entries: dict[tuple[str, str, str], dict[str, Any]] = {}
         self.hidden = 0
-        """How many of the newest entries are not visible yet."""
+        """Number of the newest entries that are not visible yet."""
 
     @override
     def answer(self, path: str, body: bytes) -> bytes:

@@ -54,7 +54,7 @@ class ReportServer:
     persists: bool = True
     """Whether accepted reports are persisted."""
     lost_events: int = 0
-    """How many of the persisted events the next answer forgets."""
+    """Number of persisted events that the next answer forgets."""
     entries: dict[str, list[Entry]] = field(default_factory=dict)
     connections: int = 0
     _condition: threading.Condition = field(default_factory=threading.Condition)

@@ -487,7 +487,7 @@ def test_a_job_that_ends_later_than_the_time_of_day_has_ended() -> None:
 
 
 class ByTheEventsTimeWithCursor(ByTheEventsTime):
-    """The same, which returns where its answer ends as ml-goodput-measurement's readers do: `end` of the last entry."""
+    """A log that returns where its answer ends, as ml-goodput-measurement's readers do: `end` of the last entry."""
 
     def __init__(self, end: Callable[[datetime], datetime] = lambda t: t) -> None:
         super().__init__()
