@@ -58,12 +58,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def _processes(place: Path, depth: int = _DEPTH) -> Iterator[Path]:
+def _processes(directory: Path, depth: int = _DEPTH) -> Iterator[Path]:
     """Yield the directories of processes at or below a directory of the spool."""
-    if read_description(place) is not None:
-        yield place
+    if read_description(directory) is not None:
+        yield directory
     elif depth:
-        for inner in directories(place):
+        for inner in directories(directory):
             yield from _processes(inner, depth - 1)
 
 

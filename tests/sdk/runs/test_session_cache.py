@@ -21,23 +21,23 @@ from mldiagnostics.store import open_store
 if TYPE_CHECKING:
     from mldiagnostics.store import Store
 
-PLACES = st.sampled_from("abcdef").map(Path)
-CACHED = st.builds(CachedSession, PLACES, st.integers(0, 50), st.floats(0, 9))
+DIRECTORIES = st.sampled_from("abcdef").map(Path)
+CACHED = st.builds(CachedSession, DIRECTORIES, st.integers(0, 50), st.floats(0, 9))
 REMEDY = "ask for a larger cache"
 
 
-@given(st.integers(0, 60), st.lists(CACHED, unique_by=lambda each: each.place), st.integers(1, 99))
+@given(st.integers(0, 60), st.lists(CACHED, unique_by=lambda each: each.directory), st.integers(1, 99))
 def test_the_limit_is_kept_and_no_more_is_evicted_than_needed(
     size: int, others: list[CachedSession], limit: int
 ) -> None:
     size = min(size, limit)
     evicted = evictions(size, others, limit)
-    by_place = {each.place: each for each in others}
-    kept = [each for place, each in by_place.items() if place not in evicted]
+    by_directory = {each.directory: each for each in others}
+    kept = [each for directory, each in by_directory.items() if directory not in evicted]
     assert size + sum(each.bytes for each in kept) <= limit
-    assert all(by_place[place].used <= each.used for place in evicted for each in kept)
+    assert all(by_directory[directory].used <= each.used for directory in evicted for each in kept)
     if evicted:
-        assert size + sum(each.bytes for each in kept) + by_place[evicted[-1]].bytes > limit
+        assert size + sum(each.bytes for each in kept) + by_directory[evicted[-1]].bytes > limit
 
 
 @pytest.fixture
@@ -54,24 +54,24 @@ def cache(tmp_path: Path) -> SessionCache:
     return SessionCache(tmp_path / "partial", 10, remedy=REMEDY)
 
 
-def copy(cache: SessionCache, store: Store, session: str, place: Path) -> list[Path]:
+def copy(cache: SessionCache, store: Store, session: str, directory: Path) -> list[Path]:
     stored = stored_session(store, session)
     assert stored is not None
-    return cache.ensure(stored, place)
+    return cache.ensure(stored, directory)
 
 
 def test_a_session_is_its_traces_and_has_a_host_that_came_later(
     cache: SessionCache, store: Store, tmp_path: Path
 ) -> None:
-    place = tmp_path / "copies/first"
-    assert copy(cache, store, "first", place) == []
-    assert [path.name for path in place.iterdir()] == ["host-0.xplane.pb"]
-    (place / "cache.db").touch()
-    copy(cache, store, "first", place)
-    assert (place / "cache.db").exists(), "files of XProf stay while the session is the same"
+    directory = tmp_path / "copies/first"
+    assert copy(cache, store, "first", directory) == []
+    assert [path.name for path in directory.iterdir()] == ["host-0.xplane.pb"]
+    (directory / "cache.db").touch()
+    copy(cache, store, "first", directory)
+    assert (directory / "cache.db").exists(), "files of XProf stay while the session is the same"
     store.put("plugins/profile/first/host-1.xplane.pb", b"late")
-    copy(cache, store, "first", place)
-    assert {path.name: path.read_bytes() for path in place.iterdir()} == {
+    copy(cache, store, "first", directory)
+    assert {path.name: path.read_bytes() for path in directory.iterdir()} == {
         "host-0.xplane.pb": b"first",
         "host-1.xplane.pb": b"late",
     }

@@ -43,10 +43,10 @@ SAMPLED_BYTES: Final = 16 * 2**20
 """Unread records of a run that are sampled first: less takes half a second to read."""
 
 SAMPLE_PIECES: Final = 128
-"""Places of a sample at equal distances: a point of a curve every few pixels, for 0.3 s of work."""
+"""Pieces of a sample at equal distances: a point of a curve every few pixels, for 0.3 s of work."""
 
 SAMPLED_PIECE_BYTES: Final = 32 * 1024
-"""Bytes that are read at each place: a line of each of 200 metrics."""
+"""Bytes of each piece: a line of each of 200 metrics."""
 
 SAMPLED_OBJECTS: Final = 8
 """Objects of a bucket that are sampled: each must be fetched as a whole, and eight are fetched at a time."""

@@ -57,10 +57,10 @@ class SessionStage:
             known, self._sessions = self._sessions, {each.name: each for each in self._remote_sessions()}
             self._listed = time.monotonic()
             for name in self._sessions:
-                self._place(name).mkdir(parents=True, exist_ok=True)
+                self._directory_for(name).mkdir(parents=True, exist_ok=True)
             if gone := known.keys() - self._sessions.keys():
                 for name in gone:
-                    self._cache.clear(self._place(name))
+                    self._cache.clear(self._directory_for(name))
 
     def fetch_newest(self) -> None:
         """Fetch the newest session that fits into the cache. Raises `StoreError`."""
@@ -87,10 +87,10 @@ class SessionStage:
         session = self._sessions.get(name) or self._new_session(name)
         if session is None:
             return  # XProf says so
-        for each in self._cache.ensure(session, self._place(name)):
+        for each in self._cache.ensure(session, self._directory_for(name)):
             each.mkdir(parents=True, exist_ok=True)
 
-    def _place(self, name: str) -> Path:
+    def _directory_for(self, name: str) -> Path:
         return self._directory / directory_of(name)
 
     def _remote_sessions(self) -> list[StoredSession]:

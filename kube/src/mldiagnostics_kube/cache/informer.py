@@ -71,7 +71,7 @@ class NoInformerMetrics(InformerMetrics):
 
 
 class InformerStore(Protocol):
-    """The place where an informer puts the objects; it decides which parts to keep."""
+    """Storage of an informer's objects; it decides which parts to keep."""
 
     left_out: int
     """Changes for which there was no room."""

@@ -81,7 +81,7 @@ class Connection:
         self.entered(self)
 
     def rank(self, young_since_s: float) -> tuple[Stage, float]:
-        """Return the place among the connections to close; the lowest is the first.
+        """Return the rank among the connections to close; the lowest is the first.
 
         A connection that began after `young_since_s` ranks behind idle ones.
         """

@@ -37,7 +37,7 @@ _MAX_STEP = 2**63
 class CurveKey(NamedTuple):
     """A curve of one process: a metric with one set of labels.
 
-    `device` is the place in a list with one number per device.
+    `device` is the index in a list with one number per device.
     """
 
     metric: str

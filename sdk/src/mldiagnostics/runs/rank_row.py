@@ -103,7 +103,7 @@ def _rank_row(
     rank: int, attempt: int, incarnation: str, history: list[Record], *, now: float, interval_s: float | None
 ) -> RankRow:
     history = sorted(history, key=lambda each: each.t)
-    recorded, place = RunOutcome("Active"), FieldReader({})
+    recorded, process = RunOutcome("Active"), FieldReader({})
     host, step, step_time_s = "", None, None
     for record in history:
         if (started_step := _step_of(record)) is not None:
@@ -116,8 +116,8 @@ def _rank_row(
         step_time_s = payload.number("stepTimeSeconds") or step_time_s
         if record.kind == "phase" and recorded.phase not in FINAL:
             recorded = RunOutcome(phase_named(record.name), payload.text("reason"), payload.text("message"))
-        if record.kind == "phase" and not place.fields:
-            place = payload  # the first phase says where the process runs
+        if record.kind == "phase" and not process.fields:
+            process = payload  # the first phase says where the process runs
     seen = history[-1].t
     outcome = phase_at(recorded, heartbeat=seen, interval_s=interval_s, now=now)
     return RankRow(
@@ -133,11 +133,11 @@ def _rank_row(
         step_time_s=step_time_s,
         started=_start_of(history),
         ended=seen if outcome.phase in FINAL else None,
-        pod=host if host and place.text("podUid") else None,
-        pod_uid=place.text("podUid") or None,
-        node=place.text("node") or None,
-        slice=place.integer("slice"),
-        host_index=place.integer("hostIndex"),
+        pod=host if host and process.text("podUid") else None,
+        pod_uid=process.text("podUid") or None,
+        node=process.text("node") or None,
+        slice=process.integer("slice"),
+        host_index=process.integer("hostIndex"),
     )
 
 

@@ -55,8 +55,8 @@ def signs_of_life(lines: bytes) -> Iterator[Record]:
         if (record := decoded(lines[start:end])) is not None:
             yield record
     for last in (_EVENT, _STEP):
-        place = lines.rfind(last)
-        if place >= 0 and (record := decoded(lines[slice(*_line_at(lines, place))])) is not None:
+        offset = lines.rfind(last)
+        if offset >= 0 and (record := decoded(lines[slice(*_line_at(lines, offset))])) is not None:
             yield record
 
 
@@ -68,7 +68,7 @@ def decoded(line: bytes) -> Record | None:
         return None
 
 
-def _line_at(lines: bytes, place: int) -> tuple[int, int]:
-    """Return the start and the end of the line at a place."""
-    end = lines.find(b"\n", place)
-    return lines.rfind(b"\n", 0, place) + 1, len(lines) if end < 0 else end
+def _line_at(lines: bytes, offset: int) -> tuple[int, int]:
+    """Return the start and the end of the line at an offset."""
+    end = lines.find(b"\n", offset)
+    return lines.rfind(b"\n", 0, offset) + 1, len(lines) if end < 0 else end

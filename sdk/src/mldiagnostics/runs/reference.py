@@ -19,7 +19,7 @@ class NamedRun(NamedTuple):
     names: frozenset[str]
     """Names that other runs may have too: of the run, of its workload."""
     key: str
-    """Its unique name in its place: the directory's, or the MLRun's."""
+    """Its unique name in its root or namespace: of the directory, or of the MLRun."""
 
 
 def meant_runs(reference: str, runs: Sequence[NamedRun], *, shortest_prefix: int = 1) -> list[NamedRun]:
@@ -30,7 +30,7 @@ def meant_runs(reference: str, runs: Sequence[NamedRun], *, shortest_prefix: int
 
     Args:
         reference: The word of the user; an empty text means no run.
-        runs: All runs of the place.
+        runs: All runs of the root or namespace.
         shortest_prefix: Characters that the beginning of an id has at least.
 
     >>> a, b = NamedRun("81aa", frozenset({"a"}), "81aa"), NamedRun("a4f6", frozenset({"b"}), "a4f6")

@@ -1,4 +1,4 @@
-"""Which runs of a place are meant, the same for files and MLRuns; pure."""
+"""Filter of runs, the same for files and MLRuns; pure."""
 
 from __future__ import annotations
 

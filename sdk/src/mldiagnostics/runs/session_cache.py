@@ -66,7 +66,7 @@ class CachedSession:
     `bytes` has the files that others wrote beside the traces too; `used` is the time of the last request.
     """
 
-    place: Path
+    directory: Path
     bytes: int
     used: float
 
@@ -92,7 +92,7 @@ def has_plain_segments(path: str) -> bool:
 
 
 def evictions(wanted_bytes: int, others: Iterable[CachedSession], limit: int) -> list[Path]:
-    """Return the places to clear before a session is fetched; pure.
+    """Return the directories to clear before a session is fetched; pure.
 
     Those with the oldest use are first.
 
@@ -107,7 +107,7 @@ def evictions(wanted_bytes: int, others: Iterable[CachedSession], limit: int) ->
     for each in oldest_first:
         if excess <= 0:
             break
-        evicted.append(each.place)
+        evicted.append(each.directory)
         excess -= each.bytes
     return evicted
 
@@ -115,11 +115,11 @@ def evictions(wanted_bytes: int, others: Iterable[CachedSession], limit: int) ->
 class SessionCache:
     """Copies sessions, and deletes those with the oldest use to keep the limit.
 
-    A session appears at its place as a whole. Files that others write there later count when the next one is added.
+    A session appears in its directory as a whole. Files that others write there later count when the next one is added.
 
     Args:
-        partial: A directory on the file system of the places; sessions are there while they are copied.
-        limit: Most bytes of the places together.
+        partial: A directory on the file system of the sessions; they are there while they are copied.
+        limit: Most bytes of all sessions together.
         remedy: Advice for a session that is larger than the limit.
     """
 
@@ -129,11 +129,11 @@ class SessionCache:
         self._cached: dict[Path, StoredSession] = {}
         self._used: dict[Path, float] = {}
 
-    def ensure(self, session: StoredSession, place: Path) -> list[Path]:
-        """Copy a session to a place, if it is not there as it is in its store.
+    def ensure(self, session: StoredSession, directory: Path) -> list[Path]:
+        """Copy a session to a directory, unless it is there as it is in its store.
 
         Returns:
-            The places that were cleared for it.
+            The directories that were cleared for it.
 
         Raises:
             SessionTooLarge: It is larger than the cache.
@@ -141,24 +141,26 @@ class SessionCache:
         """
         with self._changing:
             cleared: list[Path] = []
-            if self._cached.get(place) != session:  # or a host has added its trace
+            if self._cached.get(directory) != session:  # or a host has added its trace
                 if session.bytes > self._limit:
                     problem = f"session {session.name}: has {session.bytes} bytes, the cache {self._limit}"
                     raise SessionTooLarge(f"{problem}; {self._remedy}")
-                others = [CachedSession(each, _size(each), self._used[each]) for each in self._cached if each != place]
+                others = [
+                    CachedSession(each, _size(each), self._used[each]) for each in self._cached if each != directory
+                ]
                 cleared = evictions(session.bytes, others, self._limit)
                 for each in cleared:
                     self._clear(each)
-                self._copy(session, place)
-            self._used[place] = time.monotonic()
+                self._copy(session, directory)
+            self._used[directory] = time.monotonic()
             return cleared
 
-    def clear(self, place: Path) -> None:
-        """Delete the session at a place."""
+    def clear(self, directory: Path) -> None:
+        """Delete the session in a directory."""
         with self._changing:
-            self._clear(place)
+            self._clear(directory)
 
-    def _copy(self, session: StoredSession, place: Path) -> None:
+    def _copy(self, session: StoredSession, directory: Path) -> None:
         shutil.rmtree(self._partial, ignore_errors=True)
         self._partial.mkdir(parents=True)
 
@@ -168,14 +170,14 @@ class SessionCache:
 
         with ThreadPoolExecutor(PARALLEL) as pool:
             list(pool.map(copy, session.traces))
-        self._clear(place)  # an empty directory, or an earlier copy
-        place.parent.mkdir(parents=True, exist_ok=True)
-        self._partial.rename(place)
-        self._cached[place] = session
+        self._clear(directory)  # an empty directory, or an earlier copy
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        self._partial.rename(directory)
+        self._cached[directory] = session
 
-    def _clear(self, place: Path) -> None:
-        shutil.rmtree(place, ignore_errors=True)
-        self._cached.pop(place, None)
+    def _clear(self, directory: Path) -> None:
+        shutil.rmtree(directory, ignore_errors=True)
+        self._cached.pop(directory, None)
 
 
 def _size(directory: Path) -> int:

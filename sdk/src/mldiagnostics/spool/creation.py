@@ -51,7 +51,7 @@ def create_directory(destination: str, origin: Origin, *, form: Form = "files", 
         part: Distinguishes the directories of one process for one destination.
 
     Raises:
-        SpoolUnavailable: No place can be written, or another process has the same incarnation.
+        SpoolUnavailable: No directory can be written, or another process has the same incarnation.
     """
     description = Description(normalized(destination), form, origin)
     name = f"{origin.incarnation}-{part}" if part else origin.incarnation
@@ -71,8 +71,8 @@ def _create_in(root: Path | None, name: str, description: Description, problems:
     Without `root` it is created below a new temporary directory.
     """
     try:
-        place = _new_directory(Path(temporary_folder(os.environ)), "mldiagnostics-") if root is None else _private(root)
-        return _create(place, name, description)
+        base = _new_directory(Path(temporary_folder(os.environ)), "mldiagnostics-") if root is None else _private(root)
+        return _create(base, name, description)
     except OSError as error:
         problems.append(f"{root or temporary_folder(os.environ)}: {error.strerror or error}")
         return None

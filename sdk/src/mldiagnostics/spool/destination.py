@@ -38,10 +38,10 @@ def use_store(url: str, action: Callable[[Store], _Result]) -> _Result:
 
 def report_spooling(destination: str, directory: Path, problem: str) -> None:
     """Warn once per destination that files wait, and how they are uploaded."""
-    place, folder = normalized(destination), directory.parent
+    storage, folder = normalized(destination), directory.parent
     warn_once(
-        f"spool {place}",
-        f"storage {place!r}: cannot store files now: {problem}; records, profiles and run.json are kept in {folder}; "
+        f"spool {storage}",
+        f"storage {storage!r}: cannot store files now: {problem}; records, profiles and run.json are kept in {folder}; "
         "the next process on this machine that uses this storage uploads them, or run: "
         f"python -m mldiagnostics.upload {folder}",
     )

@@ -138,13 +138,13 @@ class SpoolQueue:
         return self._spool
 
 
-def check_location(place: str) -> None:
+def check_location(location: str) -> None:
     """Raise `ConfigurationError` if `open_store` would.
 
     Does not import the client of a bucket. A missing extra is not an error here: records wait in
     the spool.
     """
-    if not is_bucket(place):
-        open_store(place)
+    if not is_bucket(location):
+        open_store(location)
     else:
-        BucketUrl.parse(place)
+        BucketUrl.parse(location)

@@ -43,7 +43,7 @@ def split_shared(path: Path) -> tuple[Path, str]:
 
 
 class Reader:
-    """Opens, lists and examines files of a directory, as its place requires.
+    """Opens, lists and examines files of a directory, as its file system requires.
 
     Args:
         directory: The directory of a run or a log.

@@ -59,14 +59,14 @@ def piece_offsets(sizes: Sequence[int], pieces: int, piece_bytes: int) -> list[l
     offsets: list[list[int]] = []
     total = sum(sizes)
     wanted = iter(evenly(max(0, total - piece_bytes) + 1, pieces))
-    place = next(wanted, None)
+    offset = next(wanted, None)
     for size, end in zip(sizes, accumulate(sizes), strict=True):
         starts: list[int] = []
-        while place is not None and (place < end or end == total):
-            start = max(0, min(place - (end - size), size - piece_bytes))
+        while offset is not None and (offset < end or end == total):
+            start = max(0, min(offset - (end - size), size - piece_bytes))
             if size and (not starts or start >= starts[-1] + piece_bytes):
                 starts.append(start)
-            place = next(wanted, None)
+            offset = next(wanted, None)
         offsets.append(starts)
     return offsets
 

@@ -118,7 +118,7 @@ class Buckets:
             at = after
 
     def _end_of(self, bucket: int, xs: Sequence[float], at: int, end: int) -> int:
-        """Return the place after the points of a bucket, of which the first is at `at`.
+        """Return the index after the points of a bucket, of which the first is at `at`.
 
         The end of the bucket finds it, except where `Window.bucket` rounds.
         """
@@ -181,7 +181,7 @@ class Buckets:
         }
 
     def means(self) -> list[tuple[int, float, float]]:
-        """Return place, mean x and mean value of each bucket with points."""
+        """Return index, mean x and mean value of each bucket with points."""
         return [(at, self.x[at] / count, self.value[at] / count) for at, count in enumerate(self.count) if count]
 
     def to_json(self) -> dict[str, Any]:

@@ -55,17 +55,17 @@ class XprofPages:
         wanted = page_request(path, list(request.query.items()), session)
         if wanted is None:
             raise RequestProblem(HTTPStatus.NOT_FOUND, f"This address shows only the session {session[:100]}.")
-        seen, place = self._seen(request).source(source), ""
+        seen, copied = self._seen(request).source(source), ""
         if wanted.kind is not RequestKind.FILE:
             directory = await seen.directory(key)
             if not directory:
                 raise RequestProblem(HTTPStatus.CONFLICT, "The files of this run cannot be read from here.")
-            copy = await self._xprof.copies.place(directory, session, wait_s=XPROF_WAIT_S)
+            copy = await self._xprof.copies.ensure(directory, session, wait_s=XPROF_WAIT_S)
             if copy is None:
                 return _still_copying(wanted.kind)
-            place = str(copy)
+            copied = str(copy)
         headers = {name: request.headers[name] for name in _REQUEST_HEADERS if name in request.headers}
-        async with self._xprof.response(wanted.target(place), headers, tenant=seen.namespace(key)) as response:
+        async with self._xprof.response(wanted.target(copied), headers, tenant=seen.namespace(key)) as response:
             return await self._pass_on(request, response, address)
 
     async def _pass_on(

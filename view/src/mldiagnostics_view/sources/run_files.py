@@ -48,7 +48,7 @@ class RunFiles(Protocol):
 
 @dataclass(slots=True)
 class _Copy:
-    place: Path
+    directory: Path
     """The directory that has the copy."""
     copied_at: float = float("-inf")
     """When it was made, in seconds of the loop's clock."""
@@ -92,8 +92,8 @@ class UserFiles(RunFiles):
         self._copies.move_to_end(location)
         if len(self._copies) > MAX_COPIES:
             _, oldest = self._copies.popitem(last=False)
-            await asyncio.to_thread(shutil.rmtree, oldest.place, ignore_errors=True)
-        folder = copy.place / location.rpartition("/")[2]
+            await asyncio.to_thread(shutil.rmtree, oldest.directory, ignore_errors=True)
+        folder = copy.directory / location.rpartition("/")[2]
         clock = asyncio.get_running_loop().time
         async with copy.turn:
             if clock() - copy.copied_at >= COPY_AGE_S:

@@ -45,7 +45,7 @@ class HostedXprof:
     One XProf without a log directory shows all sessions: each request names the copy that it may read.
 
     Args:
-        host: Address of XProf, and place of the copies.
+        host: Address of XProf, and directory of the copies.
     """
 
     def __init__(self, host: XprofHost) -> None:
@@ -58,8 +58,8 @@ class HostedXprof:
 
     async def page(self, address: SessionAddress, directory: str, *, wait_s: float) -> str | None:
         """See `SessionOpener.page`: a path of the view, which can be shared."""
-        place = await self.copies.place(directory, address.session, wait_s=wait_s)
-        return None if place is None else address.path + xprof_page(address.session)
+        copy = await self.copies.ensure(directory, address.session, wait_s=wait_s)
+        return None if copy is None else address.path + xprof_page(address.session)
 
     @asynccontextmanager
     async def response(

@@ -33,7 +33,7 @@ class RequestKind(Enum):
 
 
 class PageRequest(NamedTuple):
-    """A request for XProf: path, and query without the place of the session."""
+    """A request for XProf: path, and query without the directory of the session."""
 
     kind: RequestKind
     path: str

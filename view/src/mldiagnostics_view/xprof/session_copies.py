@@ -32,7 +32,7 @@ _REMEDY: Final = (
 class SessionCopies:
     """Sessions in a directory that XProf reads.
 
-    XProf shows a session to everybody who knows its place, so that nobody can guess it.
+    XProf shows a session to everybody who knows its path, so that nobody can guess it.
 
     Args:
         directory: The directory, which another container shares.
@@ -48,7 +48,7 @@ class SessionCopies:
         self._copying: dict[Path, asyncio.Task[None]] = {}
         self._checked: dict[Path, float] = {}
 
-    async def place(self, directory: str, session: str, *, wait_s: float) -> Path | None:
+    async def ensure(self, directory: str, session: str, *, wait_s: float) -> Path | None:
         """Return where XProf reads a session; None while it is copied.
 
         Args:
@@ -64,30 +64,30 @@ class SessionCopies:
         if sanitize(session) != session:
             raise SessionAbsent(session)
         identity = f"{directory}\n{session}".encode()
-        place = self._root / hmac.digest(self._key, identity, hashlib.sha256).hex() / session
-        if time.monotonic() - self._checked.get(place, float("-inf")) < SESSION_AGE_S and place.is_dir():
-            return place
-        if place not in self._copying:
-            copying = asyncio.create_task(asyncio.to_thread(self._copy, directory, session, place))
-            self._copying[place] = copying
-            copying.add_done_callback(lambda ended: self._forget(place, ended))
-        task = self._copying[place]
+        copy = self._root / hmac.digest(self._key, identity, hashlib.sha256).hex() / session
+        if time.monotonic() - self._checked.get(copy, float("-inf")) < SESSION_AGE_S and copy.is_dir():
+            return copy
+        if copy not in self._copying:
+            copying = asyncio.create_task(asyncio.to_thread(self._copy, directory, session, copy))
+            self._copying[copy] = copying
+            copying.add_done_callback(lambda ended: self._forget(copy, ended))
+        task = self._copying[copy]
         await asyncio.wait({task}, timeout=wait_s)
         if not task.done():
             return None
         task.result()
-        return place
+        return copy
 
     async def aclose(self) -> None:
         """Forget copies that are being made; their threads end with the process."""
         await cancel_all(self._copying.values())
 
-    def _forget(self, place: Path, ended: asyncio.Task[None]) -> None:
-        del self._copying[place]
+    def _forget(self, copy: Path, ended: asyncio.Task[None]) -> None:
+        del self._copying[copy]
         if not ended.cancelled():
             ended.exception()  # those who still wait get it; the next request copies again
 
-    def _copy(self, directory: str, session: str, place: Path) -> None:
-        for cleared in self._cache.ensure(readable_session(directory, session), place):
+    def _copy(self, directory: str, session: str, copy: Path) -> None:
+        for cleared in self._cache.ensure(readable_session(directory, session), copy):
             self._checked.pop(cleared, None)
-        self._checked[place] = time.monotonic()
+        self._checked[copy] = time.monotonic()

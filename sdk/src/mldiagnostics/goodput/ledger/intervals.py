@@ -11,14 +11,14 @@ _BLOCK = 16
 class Intervals:
     """Columns `start` and `end` (microseconds), sorted and disjoint."""
 
-    __slots__ = ("_cached_place", "_cached_sum", "end", "start", "sums")
+    __slots__ = ("_cached_row", "_cached_sum", "end", "start", "sums")
 
     def __init__(self) -> None:
         self.start = array("q")
         self.end = array("q")
         self.sums = array("q", [0])
         """Covered time before each block, extended on demand."""
-        self._cached_place = -1
+        self._cached_row = -1
         self._cached_sum = 0
 
     def __len__(self) -> int:
@@ -32,7 +32,7 @@ class Intervals:
     def cut(self, length: int) -> None:
         """Keep only the first `length` intervals."""
         del self.start[length:], self.end[length:]
-        self._cached_place = -1
+        self._cached_row = -1
         del self.sums[length // _BLOCK + 1 :]
 
     def clip(self, t: int) -> None:
@@ -48,8 +48,8 @@ class Intervals:
         last = bisect_right(self.start, t) - 1
         if last < 0:
             return 0
-        if last != self._cached_place:
-            self._cached_place, self._cached_sum = last, self._before_start(last)
+        if last != self._cached_row:
+            self._cached_row, self._cached_sum = last, self._before_start(last)
         return self._cached_sum + min(t, self.end[last]) - self.start[last]
 
     def _before_start(self, last: int) -> int:
