@@ -46,10 +46,10 @@ def measure() -> Section:
     ]
     with tempfile.TemporaryDirectory() as folder:
         for number in range(RUNS):
-            place = Path(folder, f"{number:064x}", "run.json")
-            place.parent.mkdir()
-            document = {"v": 1, "runId": place.parent.name, "name": f"run {number}", "phase": "Completed"}
-            place.write_text(json.dumps(document | {"created": float(number), "step": number}))
+            file = Path(folder, f"{number:064x}", "run.json")
+            file.parent.mkdir()
+            document = {"v": 1, "runId": file.parent.name, "name": f"run {number}", "phase": "Completed"}
+            file.write_text(json.dumps(document | {"created": float(number), "step": number}))
         rows.append(_row(f"mldiag runs list, {RUNS} runs", [MLDIAG, "runs", "list", "--storage", folder], "≤ 1 s"))
     rows += _captures()
     return Section(

@@ -162,7 +162,7 @@ def record(fleet: Fleet, session: Session, folder: Path) -> dict[str, Any]:
 def run(scenarios: Sequence[tuple[str, int]], hosts: int, folder: Path, *, keep: bool) -> Iterator[dict[str, Any]]:
     """Yield the result of each session; the sessions are dealt to one fleet of each style in turn."""
     for style in range(STYLES):
-        of_style = [each for place, each in enumerate(scenarios) if _style_of(place, *each) == style]
+        of_style = [each for index, each in enumerate(scenarios) if _style_of(index, *each) == style]
         if not of_style:
             continue
         fleet = Fleet(hosts, style, draw("name", scenarios[0][1] + style, hosts).names[0], pauses_s=0.002)
@@ -177,9 +177,9 @@ def run(scenarios: Sequence[tuple[str, int]], hosts: int, folder: Path, *, keep:
             fleet.stop()
 
 
-def _style_of(place: int, scenario: str, seed: int) -> int:
+def _style_of(index: int, scenario: str, seed: int) -> int:
     """Return the program of a session; one of them has no place for a slow function in its backward pass."""
-    style = (place + seed) % STYLES
+    style = (index + seed) % STYLES
     return style if scenario != "backward" or style != 1 else 2 * (seed % 2)
 
 

@@ -95,9 +95,9 @@ def _loss(state: Any, batch: Any, own: Any, *, has_callback: bool, by_layer: boo
     x = batch
     if has_callback:
         x = x + jax.pure_callback(_wait, jax.ShapeDtypeStruct((), jnp.float32), own[0, 2])
-    for place, weights in enumerate(state):
+    for layer, weights in enumerate(state):
         x = jnp.tanh(x @ (_reduced(weights) if by_layer else weights))
-        x = _slow(x, own) if place == 1 else x
+        x = _slow(x, own) if layer == 1 else x
     return jnp.mean((x - batch) ** 2)
 
 

@@ -124,10 +124,10 @@ def _operations(number: int) -> list[TracedEvent]:
     in_step = number // STEPS
     return [
         TracedEvent(
-            f"fusion.{place % 50}", step * STEP_MS + 8 + place * 20 / in_step, 15 / in_step, {"hlo_op": "fusion"}
+            f"fusion.{index % 50}", step * STEP_MS + 8 + index * 20 / in_step, 15 / in_step, {"hlo_op": "fusion"}
         )
         for step in range(STEPS)
-        for place in range(in_step)
+        for index in range(in_step)
     ]
 
 

@@ -27,7 +27,7 @@ class Client(NamedTuple):
     count: Callable[[str], int]
     """Counts the objects below a prefix."""
     ranges: Callable[[str, list[int]], list[bytes]]
-    """Reads the first byte of a range of `RANGE_BYTES` at each place of an object."""
+    """Reads the first byte of a range of `RANGE_BYTES` at each offset of an object."""
     whole: Callable[[str], bytes]
     """Reads an object."""
 
@@ -43,8 +43,8 @@ def main(client: str, url: str, what: str, *, count: int, size: int) -> None:
     if what == "list":
         assert listed("objects/") == count
     elif what == "ranges":
-        places = [(4 + at * 7 % 11) * MIB for at in range(count)]  # far apart: no client has read them already
-        assert len(ranges("larger", places)) == count
+        offsets = [(4 + at * 7 % 11) * MIB for at in range(count)]  # far apart: no client has read them already
+        assert len(ranges("larger", offsets)) == count
     elif what == "whole":
         for _ in range(count):
             assert len(whole("large")) == 2 * MIB
@@ -66,11 +66,11 @@ def mldiagnostics(url: str) -> Client:
 
     store = open_store(url)
 
-    def ranges(key: str, places: list[int]) -> list[bytes]:
+    def ranges(key: str, offsets: list[int]) -> list[bytes]:
         first = []
         with store.open(key) as file:
-            for place in places:
-                file.seek(place)
+            for offset in offsets:
+                file.seek(offset)
                 first.append(file.read(1))
         return first
 
@@ -113,10 +113,10 @@ def floor(url: str) -> Client:
     def put(key: str, data: bytes) -> None:
         request("PUT", f"{path}/{key}?{token}", data).read()
 
-    def ranges(key: str, places: list[int]) -> list[bytes]:
+    def ranges(key: str, offsets: list[int]) -> list[bytes]:
         first = []
-        for place in places:
-            response = request("GET", f"{path}/{key}?{token}", Range=f"bytes={place}-{place + RANGE_BYTES - 1}")
+        for offset in offsets:
+            response = request("GET", f"{path}/{key}?{token}", Range=f"bytes={offset}-{offset + RANGE_BYTES - 1}")
             first.append(response.read(1))
             response.read()
         return first
@@ -133,10 +133,10 @@ def boto3(url: str) -> Client:
         pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
         return sum(len(page.get("Contents", ())) for page in pages)
 
-    def ranges(key: str, places: list[int]) -> list[bytes]:
+    def ranges(key: str, offsets: list[int]) -> list[bytes]:
         first = []
-        for place in places:
-            wanted = f"bytes={place}-{place + RANGE_BYTES - 1}"
+        for offset in offsets:
+            wanted = f"bytes={offset}-{offset + RANGE_BYTES - 1}"
             body = client.get_object(Bucket=bucket, Key=key, Range=wanted)["Body"]
             first.append(body.read(1))
             body.read()
@@ -159,7 +159,7 @@ def azure_storage_blob(url: str) -> Client:
     return Client(
         lambda key, data: client.upload_blob(key, data, overwrite=False),
         lambda prefix: sum(1 for _ in client.list_blobs(name_starts_with=prefix)),
-        lambda key, places: [client.download_blob(key, each, RANGE_BYTES).readall()[:1] for each in places],
+        lambda key, offsets: [client.download_blob(key, each, RANGE_BYTES).readall()[:1] for each in offsets],
         lambda key: client.download_blob(key).readall(),
     )
 

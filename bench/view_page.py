@@ -50,10 +50,10 @@ def measure() -> Section:
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         for number in range(RUNS):
-            place = Path(folder, f"{number:064x}", "run.json")
-            place.parent.mkdir()
-            document = {"v": 1, "runId": place.parent.name, "name": f"run {number}", "phase": "Completed"}
-            place.write_text(json.dumps(document | {"created": float(number + 1), "step": number}))
+            file = Path(folder, f"{number:064x}", "run.json")
+            file.parent.mkdir()
+            document = {"v": 1, "runId": file.parent.name, "name": f"run {number}", "phase": "Completed"}
+            file.write_text(json.dumps(document | {"created": float(number + 1), "step": number}))
         starts = asyncio.run(_starts(folder))
         weight_kb = _weight_kb(folder)
     large = view_large_run.rows()

@@ -92,8 +92,8 @@ def is_steady(series: Sequence[float]) -> bool:
 def _behind_others(waits: Sequence[float]) -> list[float]:
     """Return by how much each wait is below the median of the others."""
     ordered = sorted(waits)
-    place = {wait: index for index, wait in enumerate(ordered)}
-    return [_median_without(ordered, place[wait]) - wait for wait in waits]
+    index_of = {wait: index for index, wait in enumerate(ordered)}
+    return [_median_without(ordered, index_of[wait]) - wait for wait in waits]
 
 
 def _median_without(ordered: Sequence[float], index: int) -> float:

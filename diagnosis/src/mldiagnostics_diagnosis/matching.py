@@ -118,8 +118,8 @@ class Job:
             return ()
         if host.steps.numbers == self.numbers:
             return tuple(series)
-        place = {number: index for index, number in enumerate(host.steps.numbers)}
-        return tuple(series[place[number]] for number in self.numbers)
+        index_of = {number: index for index, number in enumerate(host.steps.numbers)}
+        return tuple(series[index_of[number]] for number in self.numbers)
 
 
 def match(summaries: Sequence[HostSummary], *, is_complete: bool) -> tuple[Job, list[HostSummary]]:

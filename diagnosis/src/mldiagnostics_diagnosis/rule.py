@@ -27,7 +27,7 @@ class Rule:
 
 
 def host_at(job: Job, index: int) -> FindingHost:
-    """Return a host of the job by its place."""
+    """Return a host of the job by its index."""
     return FindingHost(job.summaries[index].host)
 
 

@@ -78,7 +78,7 @@ class FairSlots:
 
 
 class Slot:
-    """One holder's slot, which it can give back for a while."""
+    """One slot, which the work that took it can give back for a while."""
 
     def __init__(self, slots: FairSlots, namespace: str) -> None:
         self._slots = slots

@@ -31,7 +31,7 @@ _MAX_LENGTH: Final = 1024
 
 
 class Medium(StrEnum):
-    """A place for files: a bucket, the operator's volume, or the profiled pod."""
+    """Storage for files: a bucket, the operator's volume, or the profiled pod."""
 
     BUCKET = auto()
     VOLUME = auto()

@@ -66,7 +66,7 @@ CAUSES: Final = (
 )
 """In the order of precedence: a cause explains those below it, which are often its consequences."""
 
-PRECEDENCE: Final = {entry.cause: place for place, entry in enumerate(CAUSES)}
+PRECEDENCE: Final = {entry.cause: index for index, entry in enumerate(CAUSES)}
 _GOODPUT: Final = {str(entry.cause): entry.goodput for entry in CAUSES}
 
 

@@ -44,7 +44,7 @@ def merged_record(earlier: Mapping[str, Any], newer: Mapping[str, Any]) -> Mappi
     numbers = {attempt["attempt"] for attempt in newer["attempts"]}
     kept = [each for each in earlier.get("attempts", ()) if "started" in each or each["attempt"] not in numbers]
     known = {(each["attempt"], each.get("started", 0.0)): each for each in (*kept, *newer["attempts"])}
-    attempts = [known[place] for place in sorted(known)][-MAX_RECORDED:]
+    attempts = [known[attempt] for attempt in sorted(known)][-MAX_RECORDED:]
     return {**earlier, **newer, "attempts": attempts}
 
 

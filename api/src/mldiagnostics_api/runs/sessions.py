@@ -112,5 +112,5 @@ def _named(session: RunSession) -> str:
     origin = f"of capture {session.capture}" if session.capture else "of the program"
     if session.source == OF_FILES:
         origin = "found in the storage of the run"
-    place = f", in {session.directory}" if session.directory else ""
-    return f"profile {session.id} {origin}: {session.state or 'ended'}{place}"
+    location = f", in {session.directory}" if session.directory else ""
+    return f"profile {session.id} {origin}: {session.state or 'ended'}{location}"

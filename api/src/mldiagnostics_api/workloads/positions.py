@@ -38,14 +38,14 @@ def unconfirmed(pods: Iterable[PodView], chains: Mapping[str, Chain]) -> dict[st
         chains: The owners of each pod by its uid, nearest first; see `owners.owner_chain`.
     """
     faults: dict[str, str] = {}
-    holders: dict[object, PodView] = {}
+    oldest: dict[object, PodView] = {}
     for pod in sorted(pods, key=lambda pod: (pod.created, pod.uid)):
         chain = chains[pod.uid]
         fault = next(_faults(pod, chain), None) if chain else None
         if fault is None and chain and pod.live and (key := _shared_position(pod, chain)) is not None:
-            holder = holders.setdefault(key, pod)
-            if holder is not pod:
-                fault = f"pod {holder.name} has the same position in {_title(chain[0])} and is older"
+            older = oldest.setdefault(key, pod)
+            if older is not pod:
+                fault = f"pod {older.name} has the same position in {_title(chain[0])} and is older"
         if fault is not None:
             faults[pod.uid] = fault
     return faults

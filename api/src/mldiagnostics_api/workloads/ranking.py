@@ -31,8 +31,8 @@ def leads(pod: PodView) -> bool | None:
 
     None if no label gives a position. Of Kubeflow's older jobs only a master has the first one.
     """
-    place = position(pod)
-    return None if place is None else all(part == 0 for part in place[1:] if isinstance(part, int))
+    parts = position(pod)
+    return None if parts is None else all(part == 0 for part in parts[1:] if isinstance(part, int))
 
 
 def order(pod: PodView) -> tuple[Position, Position, str]:

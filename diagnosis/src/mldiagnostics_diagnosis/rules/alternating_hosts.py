@@ -84,28 +84,28 @@ def _regular_turns(job: Job) -> Turns:
     """
     for period in range(2, LONGEST_PERIOD + 1):
         groups: dict[int, list[int]] = defaultdict(list)
-        for place, number in enumerate(job.numbers):
-            groups[number % period].append(place)
+        for index, number in enumerate(job.numbers):
+            groups[number % period].append(index)
         if min(map(len, groups.values())) < FEWEST_LATE_STEPS:
             continue
-        late = {places[0]: _late_host(job, places) for places in groups.values()}
+        late = {indexes[0]: _late_host(job, indexes) for indexes in groups.values()}
         hosts = [host for host in late.values() if host is not None]
         if len(hosts) >= COVERED * period and len(set(hosts)) > 1:
             return [
-                (host, job.delays[host][place])
-                for places in groups.values()
-                if (host := late[places[0]]) is not None
-                for place in places
+                (host, job.delays[host][index])
+                for indexes in groups.values()
+                if (host := late[indexes[0]]) is not None
+                for index in indexes
             ]
     return []
 
 
-def _late_host(job: Job, places: Sequence[int]) -> int | None:
+def _late_host(job: Job, indexes: Sequence[int]) -> int | None:
     """Return the host that is late in some steps as a rule."""
-    series = [[delays[place] for place in places] for delays in job.delays]
+    series = [[delays[index] for index in indexes] for delays in job.delays]
     usual = [median(each) for each in series]
     host = usual.index(max(usual))
-    seconds = median(job.seconds[place] for place in places)
+    seconds = median(job.seconds[index] for index in indexes)
     return host if is_late(usual[host], seconds) and is_steady(series[host]) else None
 
 

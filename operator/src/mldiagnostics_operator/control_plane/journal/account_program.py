@@ -68,12 +68,12 @@ def main(volume_root: str, journal_bytes: int) -> int:
 
 def _answer(journals: OpenJournals, request: dict[str, Any]) -> dict[str, Any] | None:
     key, start_s = RunKey(*request["run"]), time.monotonic()
-    journal, place = journals.take(key), request.get("place")
-    if place is None:
+    journal, directory = journals.take(key), request.get("place")
+    if directory is None:
         return None
     try:
-        journal = journal or OpenJournal(open_log(place), History())
-        goodput = _account(journal, place, request["until"], ends_with_events=request["endsWithEvents"])
+        journal = journal or OpenJournal(open_log(directory), History())
+        goodput = _account(journal, directory, request["until"], ends_with_events=request["endsWithEvents"])
     except LogMissing:
         return {"goodput": None, "seconds": time.monotonic() - start_s}
     except (MLDiagnosticsError, OSError) as error:
@@ -83,18 +83,18 @@ def _answer(journals: OpenJournals, request: dict[str, Any]) -> dict[str, Any] |
     return {"goodput": goodput and asdict(goodput), "seconds": time.monotonic() - start_s}
 
 
-def _account(journal: OpenJournal, place: str, until: float, *, ends_with_events: bool) -> ReportedGoodput | None:
+def _account(journal: OpenJournal, directory: str, until: float, *, ends_with_events: bool) -> ReportedGoodput | None:
     """Read the new lines of a journal, and return its account.
 
     Args:
         journal: The journal.
-        place: Its directory, which also has the record of the cluster.
+        directory: Its directory, which also has the record of the cluster.
         until: End of the account, in Unix seconds by the clock of the process that leads, which may be ahead.
         ends_with_events: No later events are kept, so the account ends with the last one.
     """
     journal.log.read_new(journal.history, datetime.fromtimestamp(until, UTC))
     moment = round(until * 1e6)
-    cluster = recorded_by_cluster(place)
+    cluster = recorded_by_cluster(directory)
     run = journal.history.of(moment)
     if ends_with_events and (last := run.last_event(moment)) is not None:
         moment = last

@@ -58,7 +58,7 @@ class AccountWorker:
         return self._input is not None
 
     async def account(
-        self, key: RunKey, place: str, until: float, *, ends_with_events: bool, finished: bool
+        self, key: RunKey, directory: str, until: float, *, ends_with_events: bool, finished: bool
     ) -> tuple[ReportedGoodput | None, float]:
         """Return the account of a run, and the seconds it took.
 
@@ -66,7 +66,7 @@ class AccountWorker:
 
         Args:
             key: The run.
-            place: Directory of its journal.
+            directory: Directory of its journal.
             until: End of the account in Unix seconds.
             ends_with_events: No later events are kept, so the account ends with the last one.
             finished: Whether the journal is closed afterwards.
@@ -74,7 +74,7 @@ class AccountWorker:
         Raises:
             AccountFailed: There is no account.
         """
-        request = {"run": list(key), "place": place, "until": until}
+        request = {"run": list(key), "place": directory, "until": until}
         request |= {"endsWithEvents": ends_with_events, "finished": finished}
         try:
             async with asyncio.timeout(ACCOUNT_DEADLINE_S):
