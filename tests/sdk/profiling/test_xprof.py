@@ -477,6 +477,7 @@ def test_consecutive_profiles_are_all_stored(tmp_path: Path) -> None:
 
 HELD_COLLECTION = """
 import threading
+from dataclasses import replace
 
 class HeldSession:
     def __init__(self, session):
@@ -489,8 +490,9 @@ class HeldSession:
 run = begin()
 profile = xprof()
 profile.start(); step()
-held = HeldSession(profile._active._recording._session)
-profile._active._recording._session = held
+recording = profile._active._recording
+held = HeldSession(recording.session)
+profile._active._recording = replace(recording, session=held)
 profile.stop()
 """
 """Stops a profile whose trace is collected once `held.released` is set."""
