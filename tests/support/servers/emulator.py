@@ -50,6 +50,7 @@ def running_emulator() -> Iterator[Emulator]:
         *("-public-host", address, "-external-url", f"http://{address}", "-log-level", "error"),
     ]
     environment = {name: value for name, value in os.environ.items() if name != "STORAGE_EMULATOR_HOST"}
+    environment["TZ"] = "UTC"  # it writes the times of objects in its own zone, and Google's client reads those of UTC
     process = subprocess.Popen(command, env=environment)
     try:
         _wait_until_ready(process, f"http://{address}")
