@@ -180,14 +180,18 @@ class Stage:
             self.api("DELETE", f"{PODS.format(namespace)}/{name}", NOW)
 
     def start_pod(self, name: str, program: str, *arguments: str, namespace: str, **metadata: Any) -> None:
-        """Create a pod that runs a program, and wait until the program says that it is ready."""
+        """Create a pod that runs a program, and wait until it runs for the API server and says that it is ready.
+
+        The kubelet reports a pod a moment after its program writes: a capture would find one that is pending.
+        """
         body = pod_body(name, self.image, ["python", f"/chaos/{program}.py", *arguments], **metadata)
         self.create_pod(namespace, body)
         where = f"--namespace={namespace}"
 
         def ready() -> bool:
             with suppress(ClusterError):
-                return bool(self.kubectl("logs", name, where, "--tail=1"))
+                phase = self.kubectl("get", "pod", name, where, "--output=jsonpath={.status.phase}")
+                return phase == "Running" and bool(self.kubectl("logs", name, where, "--tail=1"))
             return False
 
         eventually(ready, f"start of pod {namespace}/{name}", deadline_s=POD_DEADLINE_S)
