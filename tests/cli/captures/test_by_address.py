@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -165,3 +167,10 @@ def test_ctrl_c_ends_a_repeated_capture(mldiag: CommandLine, server: ProfilerPro
     files = [Path(line) for line in (first + rest).splitlines()]
     assert len(set(files)) == len(files)
     assert set(files) == set(mldiag.folder.rglob("*.xplane.pb"))
+
+
+def test_a_capture_by_address_loads_no_client_of_a_cluster() -> None:
+    """These libraries cost it a second before it starts."""
+    program = "import sys, mldiagnostics_cli.captures.by_address; print({'aiohttp', 'pydantic'} & {*sys.modules})"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout == "set()\n"

@@ -14,8 +14,7 @@ from mldiagnostics.capture.api import prepare_capture
 from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics.layout import capture_record_key
 
-from mldiagnostics_cli.captures.by_object import STATE_COLOURS
-from mldiagnostics_cli.captures.ending import CaptureEnd
+from mldiagnostics_cli.captures.ending import STATE_COLOURS, CaptureEnd
 from mldiagnostics_cli.captures.progress import CaptureProgress
 from mldiagnostics_cli.captures.settings import DEFAULT_DIRECTORY
 from mldiagnostics_cli.commands.options import OutputFormat

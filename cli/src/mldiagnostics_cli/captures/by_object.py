@@ -26,7 +26,7 @@ from mldiagnostics_cli.captures.capture_object import (
     withdraw_capture,
 )
 from mldiagnostics_cli.captures.connection import exit_code_of, manifest, result_document
-from mldiagnostics_cli.captures.ending import CaptureEnd
+from mldiagnostics_cli.captures.ending import STATE_COLOURS, CaptureEnd
 from mldiagnostics_cli.captures.live_line import LiveLine
 from mldiagnostics_cli.captures.operator_verdict import show_verdict
 from mldiagnostics_cli.commands.options import OutputFormat
@@ -241,7 +241,6 @@ def _target_name(result: Body) -> str:
     return str(result.get("file") or result["pod"])
 
 
-STATE_COLOURS = {"Captured": "\x1b[32m", "Failed": "\x1b[31m", "Skipped": "\x1b[33m", "Cancelled": "\x1b[33m"}
 _RESULTS: list[TableColumn[Body]] = [
     TableColumn("POD", lambda each: str(each["pod"])),
     TableColumn("RANK", lambda each: str(each.get("rank", DASH)), is_number=True),

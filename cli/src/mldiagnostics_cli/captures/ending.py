@@ -23,5 +23,8 @@ class CaptureEnd:
     """Whether the verdict of the operator was printed."""
 
 
+STATE_COLOURS = {"Captured": "\x1b[32m", "Failed": "\x1b[31m", "Skipped": "\x1b[33m", "Cancelled": "\x1b[33m"}
+"""Colours of the states of targets; here, because a capture by address does not load the client of a cluster."""
+
 CaptureWork = Callable[[Interruption], Coroutine[Any, Any, CaptureEnd]]
 """Captures once and prints the outcomes."""
