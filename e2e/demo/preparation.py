@@ -6,6 +6,7 @@ The demo runs both beside its first part, at low priority, and at the same time:
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
 from typing import Self
 
 from cluster import addons, images, packages, sources
@@ -110,6 +111,11 @@ WORK = {"tools": prepare_tools, "images": prepare_images}
 
 def main(parts: list[str]) -> int:
     """Prepare the cluster that this machine supports; without one there is nothing to do."""
+    return prepare(WORK[part] for part in parts or WORK)
+
+
+def prepare(works: Iterable[Callable[[Provider], None]]) -> int:
+    """Do these works for the cluster that this machine supports, if it supports one; return the exit status."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # stops a build too
     try:
         chosen = provider()
@@ -117,8 +123,8 @@ def main(parts: list[str]) -> int:
         echo(str(error))
         return 0
     try:
-        for part in parts or WORK:
-            WORK[part](chosen)
+        for work in works:
+            work(chosen)
     except ClusterError as error:
         echo(f"error: {error}")
         return 1
