@@ -110,3 +110,19 @@ async def test_a_server_that_stays_away_is_said(serve: Serve, pages: CheckedPage
     await expect(page.get_by_role("alert")).to_contain_text("The server does not respond. Start it again")
     await page.close()
     assert all("ERR_CONNECTION_RESET" in error for error in pages.expect_errors())
+
+
+@pytest.mark.parametrize(
+    ("path", "runs"), [("runs/runs/first", 1), ("compare?run=runs/first&run=runs/second", 2)], ids=["run", "compare"]
+)
+async def test_curves_come_however_long_their_requests_are_lost(
+    serve: Serve, pages: CheckedPages, tmp_path: Path, path: str, runs: int
+) -> None:
+    put_runs(tmp_path / "runs")
+    page = await pages.open(url := await serve(tmp_path / "runs"))
+    await page.route("**/curves?**", lambda route: route.abort("connectionreset"), times=6 * runs)
+    await visit(page, url + path)
+    await expect(page.locator("figure canvas").first).to_be_visible()
+    await expect(page.get_by_role("alert")).to_have_count(0)
+    await page.close()
+    assert all("ERR_CONNECTION_RESET" in error for error in pages.expect_errors())

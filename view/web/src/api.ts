@@ -114,10 +114,13 @@ class ConnectionLost extends RequestFailed {
 
 export interface Revised<T> { document: T; revision: string }
 
-/** Return a document of the server. Throws `RequestFailed`, or `AbortError` of `signal`. */
-export const get = async <T>(path: string, signal: AbortSignal | null = null): Promise<T> => (await request<T>(path, { signal })).document;
+/**
+ * Return a document of the server. While the server does not respond, the request is sent again: the header of the page says so then.
+ * Throws `RequestFailed` if the server refuses it, or `AbortError` of `signal`.
+ */
+export const get = async <T>(path: string, signal: AbortSignal | null = null): Promise<T> => (await request<T>(path, { signal, isPatient: true })).document;
 
-/** Return a document with its revision, which events name. Throws `RequestFailed`. */
+/** Return a document with its revision, which events name. Throws `RequestFailed`, also if the server does not respond. */
 export const read = <T>(path: string): Promise<Revised<T>> => request<T>(path, { signal: null });
 
 /** Send an order to the server and return its document. Throws `RequestFailed`. */
@@ -132,19 +135,18 @@ export async function post<T>(path: string, body: unknown): Promise<T> {
   }
 }
 
-interface Options { signal: AbortSignal | null; method?: string; body?: string }
+interface Options extends RequestInit { signal: AbortSignal | null }
 
-/** Send a request, and send it again while its connection is lost. */
-async function request<T>(path: string, options: Options): Promise<Revised<T>> {
-  for (const pause of PAUSES_MS) {
+/** Send a request, and send it again while its connection is lost: a few times, or as long as it takes. */
+async function request<T>(path: string, { isPatient = false, ...options }: Options & { isPatient?: boolean }): Promise<Revised<T>> {
+  for (let lost = 0; ; lost += 1) {
     try {
       return await requestOnce(path, options);
     } catch (error) {
-      if (!(error instanceof ConnectionLost)) throw error;
+      if (!(error instanceof ConnectionLost) || (!isPatient && lost >= PAUSES_MS.length)) throw error;
     }
-    await new Promise((resolve) => setTimeout(resolve, pause));
+    await new Promise((resolve) => setTimeout(resolve, PAUSES_MS[lost] ?? PAUSES_MS.at(-1)));
   }
-  return requestOnce(path, options);
 }
 
 async function requestOnce<T>(path: string, options: Options): Promise<Revised<T>> {
