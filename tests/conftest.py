@@ -13,7 +13,7 @@ from cluster.envtest import apiserver
 from mldiagnostics_kube.client.api_client import ApiClient
 from mldiagnostics_kube.client.apiserver import path_to
 from support.programs.browser import REMEDY, executable
-from support.programs.pages import CheckedPages
+from support.programs.pages import DEADLINE_S, CheckedPages
 from support.servers.buckets import BUCKETS
 from support.servers.connections import disconnected
 from support.servers.emulator import running_emulator
@@ -73,7 +73,7 @@ async def browser() -> AsyncIterator[Browser]:
     program = executable()
     if program is None:
         pytest.skip(REMEDY)
-    expect.set_options(timeout=60_000)
+    expect.set_options(timeout=1000 * DEADLINE_S)
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=program, args=["--disable-gpu"], timeout=120_000)
         yield browser

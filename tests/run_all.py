@@ -24,7 +24,7 @@ SEED = int(os.environ.get("SEED") or random.randrange(1_000_000))
 PYTEST = [sys.executable, "-u", "-m", "pytest", "-q", "--durations=15", *seeded(SEED)]
 # The niceness of stages beside the tests of a cluster. These take longest, and a cluster computes also while its tests
 # wait: the sooner they end, the less the whole run computes. With more, tests in these stages would miss deadlines.
-ASIDE = 5
+ASIDE = 3
 # A test waits about as long as it computes, so there is one more process than cores. Each imports all tests, and starts
 # an API server of its own if one of its tests needs one.
 SHARED = [*PYTEST, "-n", str(min(cores() + 1, 8)), "--dist=worksteal"]

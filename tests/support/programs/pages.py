@@ -35,6 +35,9 @@ BEYOND_THE_SCREEN = """
 """
 
 NETWORK_CHANGED = "net::ERR_NETWORK_CHANGED"
+DEADLINE_S = 120
+"""Time for anything that a page shows: other tests may have the processor meanwhile."""
+SHOWN_CHARS = 2000
 TRIES = 5
 
 ColorScheme = Literal["light", "dark"]
@@ -80,13 +83,14 @@ class CheckedPages:
         self._browser = browser
         self._contexts: list[BrowserContext] = []
         self._wrong: list[str] = []
+        self._lost: list[str] = []
 
     async def open(self, url: str, *, width: int = 1000, scheme: ColorScheme = "light") -> Page:
         """Open a URL in a context of its own, without the network but for its host."""
         context = await self._browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce", locale="en-GB"
         )
-        context.set_default_timeout(60_000)
+        context.set_default_timeout(1000 * DEADLINE_S)
         self._contexts.append(context)
         host = urlsplit(url).netloc
 
@@ -101,6 +105,7 @@ class CheckedPages:
         page = await context.new_page()
         page.on("pageerror", lambda error: self._wrong.append(f"exception: {error.stack or error.message}"))
         page.on("console", self._check_message)
+        page.on("requestfailed", lambda request: self._lost.append(f"{request.url}: {request.failure}"))
         await visit(page, url)
         return page
 
@@ -133,6 +138,9 @@ class CheckedPages:
     async def check(self) -> None:
         """Check all open pages, and close them."""
         try:
+            for page in (page for context in self._contexts for page in context.pages):
+                print(page.url, (await page.inner_text("body"))[:SHOWN_CHARS], sep="\n")
+            print(*self._lost, sep="\n")  # pytest shows both after a failure
             assert not self._wrong, "\n".join(self._wrong)
             for context in self._contexts:
                 for page in context.pages:

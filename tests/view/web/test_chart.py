@@ -10,6 +10,7 @@ import pytest
 from mldiagnostics.pipeline.records import Record
 from mldiagnostics.store import open_store
 from playwright.async_api import expect
+from support.programs.pages import DEADLINE_S
 from support.run_files import put_records, put_run
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from conftest import Serve
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-expect.set_options(timeout=60_000)
 
 START = 1_790_000_000.0
 MANY = 50_000
@@ -84,4 +84,5 @@ async def test_a_spike_is_seen_in_a_band(serve: Serve, pages: CheckedPages, tmp_
     put_records(open_store(str(tmp_path / "runs")), "spiked", "a0-r0-aaaaaaaa-00001", *losses)
     put_run(open_store(str(tmp_path / "runs")), "spiked", created=START)
     page = await pages.open(await serve(tmp_path / "runs") + "runs/runs/spiked?metric=loss")
-    await asyncio.wait_for(page.locator("figure[data-metric=loss]:has(canvas)").evaluate(SPIKE), 60)
+    async with asyncio.timeout(DEADLINE_S):
+        await page.locator("figure[data-metric=loss]:has(canvas)").evaluate(SPIKE)

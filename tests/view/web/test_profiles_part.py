@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from support.programs.pages import CheckedPages
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-expect.set_options(timeout=60_000)
 
 RUN = "4f6c" + 60 * "0"
 MLDIAG = (sys.executable, "-P", "-m", "mldiagnostics_cli")

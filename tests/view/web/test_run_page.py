@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from conftest import Serve
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-expect.set_options(timeout=60_000)
 
 MARKUP = "<img src=x onerror=alert(1)>"
 START = 1_790_000_000.0

@@ -13,7 +13,7 @@ from mldiagnostics_view.sources.files import FileSource
 from mldiagnostics_view.xprof.hosted import HostedXprof, XprofHost
 from playwright.async_api import expect
 from support.programs.captured_session import capture_session, put_session
-from support.programs.pages import visit
+from support.programs.pages import DEADLINE_S, visit
 from support.programs.xprof_server import xprof_server
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ async def deployment(xprof: str, folder: Path) -> AsyncIterator[str]:
 async def browsing(browser: Browser, address: str) -> AsyncIterator[BrowserContext]:
     """Yield a browser without the network but for one address."""
     context = await browser.new_context(viewport={"width": 1200, "height": 900})
-    context.set_default_timeout(60_000)
+    context.set_default_timeout(1000 * DEADLINE_S)
     await context.route(lambda url: not url.startswith((address, "data:", "blob:")), lambda route: route.abort())
     yield context
     await context.close()
