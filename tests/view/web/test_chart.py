@@ -86,3 +86,22 @@ async def test_a_spike_is_seen_in_a_band(serve: Serve, pages: CheckedPages, tmp_
     page = await pages.open(await serve(tmp_path / "runs") + "runs/runs/spiked?metric=loss")
     async with asyncio.timeout(DEADLINE_S):
         await page.locator("figure[data-metric=loss]:has(canvas)").evaluate(SPIKE)
+
+
+async def test_a_chart_stays_while_its_newest_points_cannot_be_read(
+    serve: Serve, pages: CheckedPages, tmp_path: Path
+) -> None:
+    losses = [Record("metric", START + at, "loss", 1.0, at, rank=0) for at in range(9)]
+    put_records(open_store(str(tmp_path / "runs")), "first", "a0-r0-aaaaaaaa-00001", *losses)
+    put_run(open_store(str(tmp_path / "runs")), "first", created=START)
+    page = await pages.open(await serve(tmp_path / "runs") + "runs/runs/first")
+    figure = page.locator("figure[data-metric=loss]")
+    await expect(figure.locator("canvas")).to_be_visible()
+    await page.route("**/curves?**", lambda route: route.fulfill(status=503, json={"detail": "The bucket is away."}))
+    await page.get_by_label("Curves").select_option("Each host")
+    await expect(figure.get_by_role("alert")).to_have_text("The bucket is away.")
+    await expect(figure.locator("canvas")).to_be_visible()
+    await page.unroute("**/curves?**")
+    await page.get_by_label("Curves").select_option("Each device")
+    await expect(figure.get_by_role("alert")).to_have_count(0)
+    pages.expect_errors()

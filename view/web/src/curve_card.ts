@@ -15,6 +15,7 @@ export class CurveCard<M extends Pick<Metric, "metric" | "unit"> = Metric> {
   readonly plotBox = element("div", { className: "curve-plot" });
   private readonly readout = element("span", { className: "readout" });
   private readonly legend = element("ul", { className: "legend" });
+  private readonly failure = element("div");
   private readonly chart = new Chart(this.plotBox);
   private lines: Line[] = [];
   private view: ChartView | null = null;
@@ -28,7 +29,7 @@ export class CurveCard<M extends Pick<Metric, "metric" | "unit"> = Metric> {
       { "aria-label": `Numbers of ${metric.metric}` });
     this.box = element("figure", { className: "curve" },
       element("figcaption", {}, element("span", { className: "name" }, name, unit), this.readout, numbers, action),
-      this.plotBox, this.legend);
+      this.plotBox, this.failure, this.legend);
     new ResizeObserver(() => this.chart.fit()).observe(this.plotBox);
   }
 
@@ -42,6 +43,7 @@ export class CurveCard<M extends Pick<Metric, "metric" | "unit"> = Metric> {
     this.lines = lines;
     this.view = { ...view, point: (x, values, mark, nearest) => this.point(x, values, mark, nearest) };
     this.box.classList.remove("loading");
+    this.failure.replaceChildren();
     if (!lines.length) {
       this.chart.close();
       this.legend.replaceChildren();
@@ -65,10 +67,10 @@ export class CurveCard<M extends Pick<Metric, "metric" | "unit"> = Metric> {
     if (this.lines.length) this.chart.move(range);
   }
 
+  /** Show why the newest points cannot be drawn, beside those that are there. */
   fail(message: string): void {
-    this.chart.close();
-    this.lines = [];
-    this.plotBox.replaceChildren(problem(message));
+    this.box.classList.remove("loading");
+    this.failure.replaceChildren(problem(message));
   }
 
   set isAlone(isAlone: boolean) {
