@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
-from mldiagnostics.text.timestamps import posix_seconds
+from mldiagnostics_api.formats import parse_time
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.runs.reported_parts import step_time_text
 from mldiagnostics_kube.client.api_client import ApiClient
@@ -158,7 +158,7 @@ async def assert_accounts(places: ClusterSurfaces, played: PlayedRun, history: C
         async with asyncio.timeout(LIMIT_S):
             while True:  # the status gets the account of the last events after the phase
                 account = (await places.run())["status"]["goodput"]
-                if posix_seconds(account["asOfTime"]) < posix_seconds(final["startTime"]):
+                if parse_time(account["asOfTime"]) < parse_time(final["startTime"]):
                     continue  # it is of the time before a clock was set, by which all events have moved
                 then = await account_at(places, played, account["asOfTime"])
                 if _is_account(account, then) and (history.outcome != "Completed" or then == final):
