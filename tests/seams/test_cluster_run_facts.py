@@ -153,7 +153,7 @@ def _difference_of_texts(shown: Shown, row: Document) -> str:
 
 async def assert_accounts(places: ClusterSurfaces, played: PlayedRun, history: ClusterHistory) -> None:
     """`mldiag goodput` has the account of the status as of its moment, and at the end of a run that ends itself."""
-    final = await account_at(places, played, "")
+    final, then = await account_at(places, played, ""), None
     try:
         async with asyncio.timeout(LIMIT_S):
             while True:  # the status gets the account of the last events after the phase
@@ -164,7 +164,7 @@ async def assert_accounts(places: ClusterSurfaces, played: PlayedRun, history: C
                 if _is_account(account, then) and (history.outcome != "Completed" or then == final):
                     break
     except TimeoutError:
-        raise AssertionError((account, final)) from None
+        raise AssertionError((account, then, final)) from None
     if history.outcome != "active":
         shown = await places.read(played.run_id)
         assert shown.report is not None

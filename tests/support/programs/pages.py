@@ -135,6 +135,12 @@ class CheckedPages:
             await page.evaluate(prepare)
             assert not (beyond := await page.evaluate(BEYOND_THE_SCREEN)), "\n".join(beyond[:12])
 
+    async def close(self, page: Page) -> None:
+        """Check what everyone must be able to read and reach on a page, and close it."""
+        await self.check_access(page)
+        await self.check_width(page)
+        await page.close()
+
     async def check(self) -> None:
         """Check all open pages, and close them."""
         try:
@@ -144,8 +150,7 @@ class CheckedPages:
             assert not self._wrong, "\n".join(self._wrong)
             for context in self._contexts:
                 for page in context.pages:
-                    await self.check_access(page)
-                    await self.check_width(page)
+                    await self.close(page)
         finally:
             for context in self._contexts:
                 await context.close()

@@ -87,8 +87,7 @@ async def test_an_answer_of_another_program_is_said(serve: Serve, pages: Checked
     await page.route("**/api/runs", lambda route: route.fulfill(status=502, body="<h1>Bad Gateway</h1>"))
     await visit(page, page.url)
     await expect(page.get_by_role("alert")).to_contain_text("another program answers at this address (HTTP 502)")
-    await pages.check_access(page)
-    await page.close()
+    await pages.close(page)
     pages.expect_errors()
 
 

@@ -253,8 +253,7 @@ async def test_a_run_that_is_deleted_stays_with_a_note(serve: Serve, pages: Chec
     missing = await pages.open(page.url.replace("hostile", "other"))
     await expect(missing.get_by_role("alert")).to_contain_text("This source has no such run")
     for gone in (page, missing):  # they ask for their stream again, and the console has each response
-        await pages.check_access(gone)
-        await gone.close()
+        await pages.close(gone)
     pages.expect_errors()
 
 

@@ -96,7 +96,7 @@ export function showComparison(main: HTMLElement): void {
         if (before) void read(id);
       }
     } catch {
-      // The header says that the connection is lost; the next event comes with the server.
+      // The server refuses it: the next event leads to another look.
     }
   }
   onChange(update);

@@ -45,7 +45,7 @@ export class RowReads<T> {
       try {
         documents = (await get<{ runs: typeof documents }>(`${this.path}?${query}`)).runs;
       } catch {
-        // The cells are missing; the page says elsewhere that the server does not respond.
+        // The server refuses them: the cells stay empty.
       }
       for (const run of due) this.known.set(idOf(run), { read: documents[idOf(run)] ?? null, at: performance.now(), phase: run.phase });
       this.onLoad();
