@@ -74,9 +74,10 @@ def read_run(
         )
         unreadable(folder)
         return None
-    document = _with_statuses_left({"runId": folder, **document}, store.url(folder))
+    directory = store.url(folder)
+    document = _with_statuses_left({"runId": folder, **document}, directory)
     edits = read_edits(store, folder) if is_edited else RunDescription()
-    row = run_row(document, directory=store.url(folder), storage=store.url(), now=now, edits=edits)
+    row = run_row(document, directory=directory, storage=store.url(), now=now, edits=edits)
     if is_final(row) and not with_ranks:
         return RecordedRun(row, [])
     try:

@@ -78,12 +78,12 @@ class LocalStore:
     def open(self, key: str) -> BinaryIO:
         """See `Store.open`."""
         path = self._path(key)
-        self._require_no_links(path)
         with self._errors_at(path):
             self._require_directory()
             try:
                 return open(path, "rb", opener=lambda _path, _flags: open_file(self._trusted, self._inner(key)))
             except ABSENT as error:
+                self._require_no_links(path)
                 raise NotStored(f"{self._shown(path)}: no such file") from error
 
     def list(self, prefix: str = "") -> Iterator[Entry]:
@@ -98,13 +98,13 @@ class LocalStore:
     def folders(self, prefix: str = "") -> Iterator[str]:
         """See `Store.folders`. Links are not listed."""
         start = self._root / checked_prefix(prefix)
-        self._require_no_links(start)
         with self._errors_at(start):
             self._require_directory()
             try:
                 with opened(self._trusted, self._inner(prefix)) as directory:
                     names = folders_in(directory)
             except ABSENT:
+                self._require_no_links(start)
                 return
         yield from names
 
@@ -170,6 +170,7 @@ class LocalStore:
         try:
             yield
         except OSError as error:
+            self._require_no_links(path)
             raise store_error(error, self._shown(path)) from error
 
     def _require_directory(self) -> None:
