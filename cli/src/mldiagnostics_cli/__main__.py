@@ -89,7 +89,7 @@ def _message(error: Exception) -> str:
         try:
             sys.stdout.flush()
         except OSError as unwritten:  # text that click prints
-            from mldiagnostics_cli.output import unwritable  # noqa: PLC0415 - as above
+            from mldiagnostics.standard_output import unwritable  # noqa: PLC0415 - as above
 
             return str(unwritable(unwritten))
     return f"unexpected {type(error).__name__}: {error}; set {TRACEBACK}=1 and report the traceback"

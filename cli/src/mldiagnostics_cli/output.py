@@ -12,9 +12,8 @@ import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.goodput.render.words import encodable
-from mldiagnostics.text.file_errors import file_problem
+from mldiagnostics.standard_output import write_text
+from mldiagnostics.text.terminal import encodable
 
 from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.exit_codes import CLOSED_PIPE
@@ -58,18 +57,8 @@ def show(text: str, *, replace: str | None = None) -> None:
     Raises:
         ConfigurationError: standard output cannot be written.
     """
-    if sys.stdout is None:
-        raise ConfigurationError("standard output: is closed; redirect it to a file")
-    lines, encoding = text.rstrip("\n") + "\n", sys.stdout.encoding or "utf-8"
-    shown = lines.encode(encoding, replace).decode(encoding) if replace else encodable(lines, encoding)
-    try:
-        sys.stdout.write(shown)
-        sys.stdout.flush()
-    except OSError as error:
-        reason = unwritable(error)
-        if isinstance(error, BrokenPipeError):
-            raise click.exceptions.Exit(CLOSED_PIPE) from error
-        raise reason from error
+    if not write_text(text.rstrip("\n") + "\n", replace=replace):
+        raise click.exceptions.Exit(CLOSED_PIPE)
 
 
 def note(text: str) -> None:
@@ -119,12 +108,3 @@ def show_rows(
         shown = [column for column in columns if output is OutputFormat.WIDE or not column.is_wide]
         width = terminal_width() if is_terminal() else None
         show("\n".join(table(rows, shown, width=width, colour=has_colour())))
-
-
-def unwritable(error: OSError) -> ConfigurationError:
-    """Return the reason why standard output cannot be written; drop later output.
-
-    Else the interpreter's own flush would fail again.
-    """
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return ConfigurationError(f"standard output: cannot be written: {file_problem(error, 'write to another file')}")

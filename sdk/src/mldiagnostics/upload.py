@@ -14,10 +14,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mldiagnostics.errors import MLDiagnosticsError
+from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 from mldiagnostics.spool.directory import acquire_directory, read_description
 from mldiagnostics.spool.places import directories, roots
 from mldiagnostics.spool.uploading import upload_all
+from mldiagnostics.standard_output import write_text
 from mldiagnostics.store import open_store
 from mldiagnostics.text.counts import counted
 
@@ -48,13 +49,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     spools = [path for each in directories_given for path in _processes(each)]
     if given.spool and not spools and any(directories_given[0].iterdir()):
         parser.error(f"{given.spool!r} is not a spool: there is no spool.json at most {_DEPTH} levels below")
-    if not spools:
-        print(f"nothing waits in {' or '.join(map(str, directories_given))}")  # noqa: T201 - a command line
     failed = False
-    for path in spools:
-        line, works = _shown(path) if given.list else _uploaded(path, given.storage)
-        failed = failed or not works
-        print(f"{path}\n  {line}")  # noqa: T201 - a command line
+    try:
+        if not spools:
+            write_text(f"nothing waits in {' or '.join(map(str, directories_given))}\n")
+        for path in spools:
+            line, works = _shown(path) if given.list else _uploaded(path, given.storage)
+            failed = failed or not works
+            write_text(f"{path}\n  {line}\n")
+    except ConfigurationError as error:
+        parser.error(str(error))
     return 1 if failed else 0
 
 

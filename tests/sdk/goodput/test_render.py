@@ -22,8 +22,9 @@ from mldiagnostics.goodput.render.comparison import comparison_table, names
 from mldiagnostics.goodput.render.page import page
 from mldiagnostics.goodput.render.palette import PRODUCTIVE, paint
 from mldiagnostics.goodput.render.table import alarm, bar, table
-from mldiagnostics.goodput.render.words import duration, encodable, label, percent
+from mldiagnostics.goodput.render.words import duration, label, percent
 from mldiagnostics.goodput.report import GoodputReport, make_report
+from mldiagnostics.text.terminal import encodable
 from support.goodput.histories import logs, moments
 from support.goodput.story import S, Story, eventful, finished
 

@@ -211,6 +211,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import sys  # noqa: PLC0415
 
     from mldiagnostics.errors import MLDiagnosticsError  # noqa: PLC0415
+    from mldiagnostics.standard_output import write_text  # noqa: PLC0415
     from mldiagnostics.text.terminal import printable  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(prog="python -m mldiagnostics.checkpoint_badput_calculator", description=__doc__)
@@ -226,10 +227,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         saves = calculator.calculate_save_operation_checkpoint_manager_blocking_time(options.operation_type)
         restores = calculator.calculate_restore_operation_checkpoint_manager_blocking_time(options.operation_type)
+        write_text(f"Saves\n{_table(saves)}\n\nRestores\n{_table(restores)}\n")
     except MLDiagnosticsError as error:
         print(printable(str(error)), file=sys.stderr)  # noqa: T201 - a command line
         return 1
-    print(f"Saves\n{_table(saves)}\n\nRestores\n{_table(restores)}")  # noqa: T201 - a command line
     return 0
 
 

@@ -12,6 +12,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
+from mldiagnostics.standard_output import write_text
 from mldiagnostics.text.counts import counted_of
 from mldiagnostics.text.terminal import printable
 
@@ -27,7 +28,20 @@ _PROGRAM = "python -m mldiagnostics.collect_profile"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Capture, print an outcome for each host, and return the exit status."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        return _captured(options)
+    except ConfigurationError as error:  # others are printed
+        parser.exit(2, f"{_PROGRAM}: {printable(str(error))}\n")
+
+
+def _captured(options: argparse.Namespace) -> int:
+    """Capture, print an outcome for each host, and return the exit status.
+
+    Raises:
+        ConfigurationError: standard output cannot be written.
+    """
     try:
         from mldiagnostics.capture import TargetState, Tracers, capture  # noqa: PLC0415 - a missing extra is reported below
 
@@ -93,7 +107,7 @@ def _line(outcome: Outcome) -> str:
 
 
 def _print(line: str) -> None:
-    print(printable(line))  # noqa: T201 - a command line
+    write_text(f"{printable(line)}\n")
 
 
 if __name__ == "__main__":

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 from mldiagnostics.errors import ConfigurationError, LogMissing, MLDiagnosticsError
 from mldiagnostics.goodput import options
 from mldiagnostics.goodput.load_reports import ReportQuery, read
-from mldiagnostics.goodput.render.words import encodable
-from mldiagnostics.text.file_errors import file_problem
+from mldiagnostics.standard_output import write_text
 from mldiagnostics.text.terminal import printable
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         now = options.moment(given.now) if given.now else time.time_ns() // 1000
         logs = [given.log] if given.log else []
         [(report, _)] = read(logs, ReportQuery(now=now, run=given.run), job=given.job, logger=given.logger)
-        _print(_text(report, given.output))
+        write_text(_text(report, given.output))
     except ConfigurationError as error:
         parser.exit(2, f"{parser.prog}: {printable(str(error))}\n")
     except LogMissing as error:  # it can list other logs, one per line
@@ -78,19 +77,6 @@ def _text(report: GoodputReport, output: str) -> str:
     terminal = sys.stdout is not None and sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if terminal else 80
     return table(printable_report(report), width=width, colour=terminal and not os.environ.get("NO_COLOR"))
-
-
-def _print(text: str) -> None:
-    if sys.stdout is None:
-        raise ConfigurationError("standard output: is closed; redirect it to a file")
-    try:
-        sys.stdout.write(encodable(text, sys.stdout.encoding or "utf-8"))
-        sys.stdout.flush()
-    except OSError as error:  # the interpreter's own flush must not fail again
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):  # else the reader has stopped reading
-            problem = file_problem(error, "write to another file")
-            raise ConfigurationError(f"standard output: cannot be written: {problem}") from error
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from mldiagnostics.layout import RUN_RECORD
 from mldiagnostics.locations import local_path
 from mldiagnostics.runs import find_run, list_runs, ranks
 from mldiagnostics.runs.listing import line_of
+from mldiagnostics.standard_output import write_text
 from mldiagnostics.store import open_store
 from mldiagnostics.text.terminal import printable
 
@@ -34,7 +35,7 @@ def _main() -> None:
         if not lines:
             status, reason = _empty(arguments.storage)
             parser.exit(status, f"{parser.prog}: {printable(reason)}\n")
-        print("\n".join(map(printable, lines)))  # noqa: T201 - that is its purpose
+        write_text("".join(f"{printable(line)}\n" for line in lines))
     except MLDiagnosticsError as error:
         parser.exit(1, f"{parser.prog}: {printable(str(error))}\n")
 

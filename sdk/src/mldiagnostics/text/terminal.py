@@ -21,5 +21,19 @@ def printable(text: str, *, keep: str = "") -> str:
     return "".join(each if each.isprintable() or each in keep else _escaped(each) for each in text)
 
 
+def encodable(text: str, encoding: str) -> str:
+    """Return a text for this encoding; `#`, `:` and `.` replace block characters."""
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_PLAIN).encode(encoding, "replace").decode(encoding)
+    return text
+
+
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
+
+
+_PLAIN = str.maketrans(
+    {"█": "#", "…": "~", "µ": "u", **dict.fromkeys("░▏▎▍▌▋▊▉▁▂▃", "."), **dict.fromkeys("▄▅▆▇", ":")}
+)

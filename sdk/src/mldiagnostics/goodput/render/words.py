@@ -49,24 +49,11 @@ def short(name: str) -> str:
     return name[:_ID_SHOWN] if len(name) >= _ID and not set(name) - _HEX else name
 
 
-def encodable(text: str, encoding: str) -> str:
-    """Return a text for this encoding; `#`, `:` and `.` replace block characters."""
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        return text.translate(_PLAIN).encode(encoding, "replace").decode(encoding)
-    return text
-
-
 def label(bucket: str) -> str:
     """Return the label of a bucket, such as `custom: eval`."""
     name, _, custom = bucket.partition(".")
     return f"custom: {custom.lower()}" if custom else _WORDS.get(name, name.lower().replace("_", " "))
 
-
-_PLAIN = str.maketrans(
-    {"█": "#", "…": "~", "µ": "u", **dict.fromkeys("░▏▎▍▌▋▊▉▁▂▃", "."), **dict.fromkeys("▄▅▆▇", ":")}
-)
 
 _HEX = frozenset("0123456789abcdef")
 _ID, _ID_SHOWN = 32, 11
