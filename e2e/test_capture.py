@@ -50,7 +50,7 @@ def test_the_job_continues_after_a_capture(kubectl: Kubectl, training: list[str]
     assert finish(kubectl, manifest)["status"]["phase"] == "Succeeded"
     for pod in training:
         before = last_step(kubectl, NAMESPACE, pod)
-        eventually(lambda: last_step(kubectl, NAMESPACE, pod) > before, f"more steps of {pod}", deadline_s=20)  # noqa: B023
+        eventually(lambda: last_step(kubectl, NAMESPACE, pod) > before, f"more steps of {pod}", deadline_s=60)  # noqa: B023
 
 
 def test_pods_write_to_their_file_system_if_that_is_allowed(kubectl: Kubectl, training: list[str]) -> None:

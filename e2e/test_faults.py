@@ -158,7 +158,7 @@ def test_captures_of_the_same_pods_run_one_after_the_other(kubectl: Kubectl) -> 
         item = kubectl.get("mldc", "second", f"--namespace={NAMESPACE}")
         return str(capturing.condition(item, "Accepted").get("reason", ""))
 
-    assert eventually(waiting_reason, "the reason why the second capture waits", deadline_s=20) == "PodBusy"
+    assert eventually(waiting_reason, "the reason why the second capture waits", deadline_s=60) == "PodBusy"
     first, second = (end(kubectl, name)["status"] for name in ("first", "second"))
     assert (first["phase"], second["phase"]) == ("Succeeded", "Succeeded")
     stops = [_time(result["stopTime"]) for result in first["results"]]

@@ -6,7 +6,7 @@ import time
 
 from google_cloud_mldiagnostics.utils import host_utils, orchestrator_utils
 
-DEADLINE_S = 30
+DEADLINE_S = 60
 
 
 def main() -> int:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.apiserver
 
-DEADLINE_S = 30
+DEADLINE_S = 60
 
 
 class Observer:

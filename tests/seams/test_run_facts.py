@@ -35,7 +35,7 @@ for step in range(20):
 if sys.argv[1:] == ["fail"]:
     raise ValueError("no data")
 if sys.argv[1:] == ["kill"]:
-    time.sleep(1.5)  # the records are written once a second
+    run.recording.flush(60)
     os.kill(os.getpid(), signal.SIGKILL)
 """
 

@@ -87,11 +87,15 @@ async def test_after_a_kill_before_the_start_the_capture_goes_on_as_planned(site
 
 async def test_after_a_kill_while_recording_the_capture_is_retried(site: Site) -> None:
     async with two_pods(site.ml) as (first, second):
-        await site.ml.capture(podName="a,b", durationMilliseconds=3000, startLeadMilliseconds=0)
+        for server in (first, second):
+            server.may_end.clear()
+        await site.ml.capture(podName="a,b", durationMilliseconds=10, startLeadMilliseconds=0)
         async with site.operator() as operator:
             await asyncio.wait_for(asyncio.gather(first.began.wait(), second.began.wait()), DEADLINE_S)
             intent = await site.ml.status()
             await operator.kill()
+        for server in (first, second):
+            server.may_end.set()
         async with site.operator():
             status = await site.ml.finished()
             events = await site.ml.events(last="CaptureSucceeded")
@@ -157,11 +161,15 @@ async def test_a_second_replica_takes_over_from_a_killed_leader(site: Site) -> N
         for name in ("operator-a", "operator-b"):
             made = await site.ml.pod(name)
             uids[name] = made["metadata"]["uid"]
-        await site.ml.capture(podName="a,b", durationMilliseconds=4000, startLeadMilliseconds=0)
+        for server in (first, second):
+            server.may_end.clear()
+        await site.ml.capture(podName="a,b", durationMilliseconds=10, startLeadMilliseconds=0)
         async with site.operator(pod="operator-a", uid=uids["operator-a"]) as leader:
             await asyncio.wait_for(asyncio.gather(first.began.wait(), second.began.wait()), DEADLINE_S)
             async with site.operator(pod="operator-b", uid=uids["operator-b"]):
                 await leader.kill()
+                for server in (first, second):
+                    server.may_end.set()
                 await site.ml.remove_pod("operator-a")
                 status = await site.ml.finished()
     assert verdict(status) == ("Succeeded", "Succeeded")

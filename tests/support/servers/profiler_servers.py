@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
 import grpc
@@ -35,6 +35,9 @@ class FakeProfiler:
         self.port = 0
         self.requests: list[Any] = []
         self.began = asyncio.Event()
+        self.may_end = asyncio.Event()
+        """Recordings go on beyond their duration until it is set, as it is at first."""
+        self.may_end.set()
         self._ended: dict[str, asyncio.Event] = {}
         self.reply: Reply = recorded
         self.snapshot: Callable[[], bytes] = no_session
@@ -122,8 +125,10 @@ async def recorded(server: FakeProfiler, request: Any) -> bytes:
     """Record from the requested start until the duration is over or the session is terminated."""
     await asyncio.sleep(max(request.opts.start_timestamp_ns - time.time_ns(), 0) / 1e9)
     start_ns = time.time_ns()
-    with suppress(TimeoutError):
+    try:
         await asyncio.wait_for(server.ended(request.session_id).wait(), request.opts.duration_ms / 1000)
+    except TimeoutError:
+        await server.may_end.wait()
     return answer(trace(start_ns=start_ns, stop_ns=time.time_ns()))
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KEY = RunKey("ml", "a" * 64)
-DEADLINE_S = 30
+DEADLINE_S = 60
 
 
 @pytest.mark.parametrize("turns", range(6))
