@@ -39,7 +39,7 @@ VARIABLES = {
     "RANK": "7",
     "NO_COLOR": "1",
     "COLUMNS": "31",
-    "TZ": "America/New_York",
+    "TZ": "Pacific/Chatham",
     "LC_ALL": "C",
     "LANGUAGE": "fr",
 }
