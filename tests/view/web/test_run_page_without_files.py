@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.apiserver, pytest.mark.asyncio(loop_scope="session")]
 
 RUN, SERVING = "4f6c" + 60 * "0", "81aa" + 60 * "0"
+AS_OF = datetime(2026, 11, 22, 10, 0, 30, tzinfo=UTC)
 GOODPUT = {
     "ratio": 0.75,
     "elapsedSeconds": 400,
     "productiveSeconds": 300,
     "unproductiveSeconds": {"TRAINING_PREP": 60, "WASTED_PROGRESS_FROM_DISRUPTION": 40},
-    "asOfTime": "2026-11-22T10:00:30Z",
+    "asOfTime": f"{AS_OF:%Y-%m-%dT%H:%M:%SZ}",
 }
 HEALTHY = {"runId": RUN, "phase": "Active", "reason": "Running", "message": "2 of 2 hosts report", "goodput": GOODPUT}
 NO_FILES = "no pod of the operator runs in"
@@ -50,7 +52,7 @@ async def test_a_healthy_run_on_the_default_storage(api_server: ApiServer, pages
             await page.get_by_role("link", name="Goodput").click()
             part = page.locator(".part")
             await expect(part).to_contain_text("75.0 % of 6 min 40 s went into steps that count")
-            await expect(part).to_contain_text("From the MLRun, as of 2026-11-22 10:00:30")
+            await expect(part).to_contain_text(f"From the MLRun, as of {AS_OF.astimezone():%Y-%m-%d %H:%M:%S}")
             await expect(part).to_contain_text(NO_FILES)
             await expect(part.get_by_role("row").filter(has_text="10.0 %")).to_contain_text("40")
             for name, text in (("Texts", NO_FILES), ("Hosts", "trainer-1")):
