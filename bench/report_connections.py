@@ -6,10 +6,13 @@ import json
 import ssl
 from contextlib import suppress
 from dataclasses import dataclass
+from random import random
 from typing import Any
 
+from mldiagnostics.control_plane.answers import back_off_s
+
 BUSY_PAUSE_S = 1.0
-"""Pause after a connection that was closed before its handshake, and after a report without an answer."""
+"""Pause after a connection that was closed before its handshake."""
 TIMEOUT_S = 10.0
 """Of a report with its connection, as in the SDK."""
 
@@ -61,6 +64,7 @@ class ReportConnection:
             return await self._post(head.encode() + body)
 
     async def _post(self, request: bytes) -> tuple[int, dict[str, Any]]:
+        failures = 0
         while True:
             try:
                 async with asyncio.timeout(TIMEOUT_S):
@@ -69,7 +73,8 @@ class ReportConnection:
                 self.close()
             except TimeoutError:
                 self.close()
-                await asyncio.sleep(BUSY_PAUSE_S)
+                failures += 1
+                await asyncio.sleep(back_off_s(failures, luck=random()))
 
     async def _exchange(self, request: bytes) -> tuple[int, dict[str, Any]]:
         """Send a request; return the status and the answer."""
