@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import threading
 from contextlib import AsyncExitStack
@@ -38,11 +39,13 @@ def contents(volume: Path) -> dict[str, bytes]:
 
 
 def files(volume: Path) -> set[str]:
-    return set(contents(volume))
+    """Unlike `rglob`, `walk` passes over what is deleted meanwhile."""
+    return {name for _, _, names in os.walk(volume) for name in names}
 
 
 def everything(volume: Path) -> set[str]:
-    return {path.name for path in volume.rglob("*")}
+    """See `files`; with directories."""
+    return {name for _, folders, names in os.walk(volume) for name in (*folders, *names)}
 
 
 async def test_the_peers_object_profiles_every_pod_that_it_names(ml: Namespace, tmp_path: Path) -> None:
