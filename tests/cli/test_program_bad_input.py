@@ -282,6 +282,21 @@ def test_a_full_disk(mldiag: CommandLine, store: Store, arguments: tuple[str, ..
     assert (ended.returncode, ended.stderr) == (1, b"mldiag: standard output: cannot be written: " + problem + b"\n")
 
 
+@pytest.mark.parametrize("arguments", [("runs", "list"), ("trace", "app.log", "--out", "-")])
+def test_a_closed_output(mldiag: CommandLine, store: Store, arguments: tuple[str, ...]) -> None:
+    put_run(store, RUN)
+    (mldiag.folder / "app.log").write_text("2026-11-22T10:00:00Z step 1\n")
+    ended = subprocess.run(
+        ["sh", "-c", '"$@" >&-', "sh", mldiag.script, *arguments],
+        stderr=subprocess.PIPE,
+        env=mldiag.environment({"HOME": str(mldiag.folder)}),
+        cwd=mldiag.folder,
+        check=False,
+        timeout=60,
+    )
+    assert (ended.returncode, ended.stderr) == (1, b"mldiag: standard output: is closed; redirect it to a file\n")
+
+
 def test_ctrl_c_ends_a_command_that_waits(mldiag: CommandLine, store: Store) -> None:
     put_run(store, RUN, phase="Active", heartbeat=1.0)
     process = subprocess.Popen(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TextIO
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.text.file_errors import file_problem
@@ -24,19 +25,25 @@ def write_text(text: str, *, replace: str | None = None) -> bool:
     Example:
         write_text(table(report))
     """
-    if sys.stdout is None:
-        raise ConfigurationError("standard output: is closed; redirect it to a file")
-    encoding = sys.stdout.encoding or "utf-8"
+    output = opened()
+    encoding = output.encoding or "utf-8"
     shown = text.encode(encoding, replace).decode(encoding) if replace else encodable(text, encoding)
     try:
-        sys.stdout.write(shown)
-        sys.stdout.flush()
+        output.write(shown)
+        output.flush()
     except OSError as error:
         reason = unwritable(error)
         if isinstance(error, BrokenPipeError):
             return False
         raise reason from error
     return True
+
+
+def opened() -> TextIO:
+    """Return standard output. Raises `ConfigurationError` if it is closed."""
+    if sys.stdout is None:
+        raise ConfigurationError("standard output: is closed; redirect it to a file")
+    return sys.stdout
 
 
 def unwritable(error: OSError) -> ConfigurationError:

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.layout import RUN_RECORD
 from mldiagnostics.runs.run_goodput import goodput_log
+from mldiagnostics.standard_output import opened
 from mldiagnostics.store import open_store
 from mldiagnostics.text.counts import counted
 from mldiagnostics.text.file_errors import file_problem
@@ -159,9 +160,10 @@ def show_trace(trace: WrittenTrace, output: OutputFormat) -> None:
 
 def _write(trace: WrittenTrace, pieces: Iterator[bytes]) -> None:
     if trace.out == STDOUT:
+        output = opened().buffer
         for piece in pieces:
-            sys.stdout.buffer.write(piece)
-        sys.stdout.buffer.flush()
+            output.write(piece)
+        output.flush()
         return
     root, _, name = trace.out.rpartition("/")
     content = _content(name, pieces)
