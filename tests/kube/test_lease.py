@@ -29,7 +29,7 @@ from mldiagnostics_kube.lease import (
 
 TIMING = LeaseTiming()
 QUICK = LeaseTiming(duration_s=2, renew_deadline_s=1, retry_s=0.1)
-CALM = LeaseTiming(duration_s=4, renew_deadline_s=3, retry_s=0.1)
+CALM = LeaseTiming(duration_s=8, renew_deadline_s=6, retry_s=0.1)
 DEADLINE_S = 60
 
 
@@ -159,7 +159,7 @@ class TestAgainstARealServer:
         await asyncio.wait_for(one.acquire(), DEADLINE_S)
         waiting, holding = asyncio.create_task(two.acquire()), asyncio.create_task(one.hold())
         before = (await cluster.get(lease))["spec"]
-        done, _ = await asyncio.wait((waiting, holding), timeout=2.5 * CALM.duration_s)
+        done, _ = await asyncio.wait((waiting, holding), timeout=1.25 * CALM.duration_s)
         assert not done
         after = (await cluster.get(lease))["spec"]
         assert after["renewTime"] > before["renewTime"]

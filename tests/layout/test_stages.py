@@ -145,11 +145,11 @@ def test_a_stage_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) ->
     ]
     out = io.StringIO()
     with ThreadPoolExecutor() as threads:
-        ended = threads.submit(run, stages, tmp_path, limit=1, out=out, silence_s=2.0)
+        ended = threads.submit(run, stages, tmp_path, limit=1, out=out, silence_s=10.0)
         with pipe.open("rb") as held_by_what_it_started:
             assert held_by_what_it_started.read() == b""
     assert [outcome.result for outcome in ended.result().values()] == [Result.FAILED, Result.PASSED]
-    assert "unit: no output for 2 s; ended" in out.getvalue()
+    assert "unit: no output for 10 s; ended" in out.getvalue()
     assert 'File "<string>", line 3 in <module>' in out.getvalue()
 
 

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 COMMAND = (sys.executable, "-m", "mldiagnostics_operator")
 DEFINITION = f"{DEFINITIONS}/{CONNECTIONS.definition_name}"
 LEASES = path_to("coordination.k8s.io", "v1", "leases", namespace="default")
-LEASE_S = 3.0
+EXPIRING = {"MLDIAG_LEASE_DURATION_SECONDS": "3", "MLDIAG_LEASE_RENEW_DEADLINE_SECONDS": "2"}
+"""Settings of replicas that wait until a Lease expires: each counts its own duration."""
 DEADLINE_S = 120.0
 IDLE_CONNECTIONS = 200
 
@@ -140,8 +141,8 @@ async def replica(server: ApiServer, folder: Path, name: str = "one", **environ:
         "MLDIAG_HTTP_PORT": "0",
         "MLDIAG_VOLUME_ROOT": str(folder),
         "MLDIAG_LEASE_NAME": lease_of(folder),
-        "MLDIAG_LEASE_DURATION_SECONDS": f"{LEASE_S}",
-        "MLDIAG_LEASE_RENEW_DEADLINE_SECONDS": "2",
+        "MLDIAG_LEASE_DURATION_SECONDS": "60",
+        "MLDIAG_LEASE_RENEW_DEADLINE_SECONDS": "40",
         "MLDIAG_LEASE_RETRY_SECONDS": "0.2",
         **environ,
     }
@@ -271,9 +272,9 @@ class TestAgainstARealServer:
     async def test_a_resource_that_goes_before_the_lease_is_acquired_is_awaited(
         self, own_server: ApiServer, installed: ApiClient, tmp_path: Path
     ) -> None:
-        async with replica(own_server, tmp_path, "one") as one:
+        async with replica(own_server, tmp_path, "one", **EXPIRING) as one:
             await one.reaches("leading")
-            async with replica(own_server, tmp_path, "two") as two:
+            async with replica(own_server, tmp_path, "two", **EXPIRING) as two:
                 await two.reaches("standby")
                 await remove_definition(installed)
                 one.process.kill()
@@ -298,9 +299,9 @@ class TestAgainstARealServer:
     async def test_the_standby_follows_a_killed_leader(
         self, own_server: ApiServer, installed: ApiClient, tmp_path: Path
     ) -> None:
-        async with replica(own_server, tmp_path, "one") as one:
+        async with replica(own_server, tmp_path, "one", **EXPIRING) as one:
             await one.reaches("leading")
-            async with replica(own_server, tmp_path, "two") as two:
+            async with replica(own_server, tmp_path, "two", **EXPIRING) as two:
                 assert await two.reaches("standby") == 200
                 assert await two.metric("mldiagnostics_operator_leader") == 0
                 one.process.kill()
@@ -325,7 +326,7 @@ class TestAgainstARealServer:
     async def test_a_leader_that_loses_the_lease_stands_by_and_leads_again(
         self, own_server: ApiServer, installed: ApiClient, tmp_path: Path
     ) -> None:
-        async with replica(own_server, tmp_path) as one:
+        async with replica(own_server, tmp_path, **EXPIRING) as one:
             await one.reaches("leading")
             first = await holder(installed, tmp_path)
             await installed.patch(f"{LEASES}/{lease_of(tmp_path)}", {"spec": {"holderIdentity": "another"}})
@@ -345,10 +346,10 @@ class TestAgainstARealServer:
         self, own_server: ApiServer, installed: ApiClient, tmp_path: Path
     ) -> None:
         await installed.patch(DEFINITION, {"metadata": {"labels": {ADDON_LABEL: "Reconcile"}}})
-        async with replica(own_server, tmp_path) as one:
+        async with replica(own_server, tmp_path, **EXPIRING) as one:
             assert await one.reaches("standing down for a managed add-on") == 200
             assert await one.metric("mldiagnostics_operator_standing_down") == 1
-            async with replica(own_server, tmp_path, "two", MLDIAG_IGNORE_MANAGED_ADDON="true") as two:
+            async with replica(own_server, tmp_path, "two", MLDIAG_IGNORE_MANAGED_ADDON="true", **EXPIRING) as two:
                 await two.reaches("leading")
             await installed.patch(DEFINITION, {"metadata": {"labels": {ADDON_LABEL: None}}})
             await one.reaches("leading")

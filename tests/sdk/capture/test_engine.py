@@ -151,7 +151,7 @@ async def test_a_name_that_does_not_exist_is_unreachable() -> None:
 
 async def test_a_port_without_a_response_is_silent() -> None:
     async with plain_tcp() as port:
-        outcome = await only(at(port), replace(QUICK, deadline_s=4))
+        outcome = await only(at(port), replace(QUICK, deadline_s=10))
     assert outcome.reason is Reason.SILENT
 
 
@@ -323,7 +323,7 @@ def test_a_process_cannot_store_its_past() -> None:
 
 async def test_a_host_that_takes_too_long_is_slow() -> None:
     async with FakeProfiler().serving() as server:
-        outcome = await only(at(server.port), replace(QUICK, duration_ms=60_000, deadline_s=3))
+        outcome = await only(at(server.port), replace(QUICK, duration_ms=60_000, deadline_s=10))
     assert outcome.reason is Reason.SLOW
 
 
@@ -334,7 +334,7 @@ async def test_a_response_that_never_starts_holds_no_memory() -> None:
 
     stalling, good = FakeProfiler(), FakeProfiler()
     stalling.headers_first, stalling.reply = True, never
-    options = replace(QUICK, duration_ms=500, deadline_s=5)
+    options = replace(QUICK, duration_ms=500, deadline_s=10)
     async with stalling.serving(), good.serving():
         targets = [at(stalling.port, "stalling"), at(good.port, "good")]
         async with aclosing(run(targets, options, sink=Memory(), budget=ByteBudget(1000))) as outcomes:
@@ -525,7 +525,7 @@ async def test_stores_that_do_not_recover() -> None:
 
     async def captured_into(error: Exception) -> tuple[Outcome, Memory]:
         sink = Memory(failures=[error] * 100)
-        return await only(at(server.port), replace(QUICK, session=type(error).__name__, deadline_s=4), sink), sink
+        return await only(at(server.port), replace(QUICK, session=type(error).__name__, deadline_s=10), sink), sink
 
     async with FakeProfiler().serving() as server:
         ended = await asyncio.gather(*map(captured_into, troubles.values()))
@@ -548,7 +548,7 @@ async def test_a_hanging_store_is_reported_as_a_slow_store() -> None:
         raise AssertionError
 
     async with FakeProfiler().serving() as server:
-        outcome = await only(at(server.port), replace(QUICK, deadline_s=4), hang)
+        outcome = await only(at(server.port), replace(QUICK, deadline_s=10), hang)
     assert outcome.reason is Reason.STORE_SLOW
 
 

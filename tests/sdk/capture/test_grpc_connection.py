@@ -15,7 +15,7 @@ from support.servers import profiler_servers as servers
 from support.servers import raw_profilers as raw
 from support.servers.profiler_servers import FakeProfiler
 
-QUICK = Options(session="s1", duration_ms=50, deadline_s=60, answer_timeout_s=2)
+QUICK = Options(session="s1", duration_ms=50, deadline_s=60, answer_timeout_s=60)
 MEBIBYTE = 1024 * 1024
 
 
@@ -125,15 +125,14 @@ async def test_slow_servers_of_a_tenant_do_not_delay_another_and_fail_soon() -> 
     budget, good = ByteBudget(), FakeProfiler()
     good.reply = servers.replying(servers.answer(servers.trace(padding=MEBIBYTE)))
     async with raw.raw_profiler(raw.dripping(20 * MEBIBYTE)) as slow, good.serving():
-        patient = replace(QUICK, answer_timeout_s=60)
-        attack = asyncio.create_task(captured([slow] * 17, patient, budget=budget, tenant="slow"))
+        attack = asyncio.create_task(captured([slow] * 17, budget=budget, tenant="slow"))
         while budget.used_bytes < budget.largest_bytes - 20 * MEBIBYTE:  # noqa: ASYNC110 - the budget has no event
             await asyncio.sleep(0.01)
         (victim,) = await captured([good.port], budget=budget, tenant="victim")
         assert not attack.done()
         attack.cancel()
         await asyncio.gather(attack, return_exceptions=True)
-        (dropped,) = await captured([slow], budget=budget, tenant="slow")
+        (dropped,) = await captured([slow], replace(QUICK, answer_timeout_s=2), budget=budget, tenant="slow")
     assert (victim.reason, victim.message) == (Reason.CAPTURED, "")
     assert dropped.reason is Reason.SLOW
     assert "sent less than 512 KiB of its trace in 2 s" in dropped.message
@@ -145,7 +144,7 @@ async def test_a_trace_that_never_gets_memory_says_so() -> None:
     good.reply = servers.replying(servers.answer(servers.trace(padding=20 * MEBIBYTE)))
     held = await budget.reserve(budget.largest_bytes, "other", Deadline(60))
     async with good.serving():
-        (outcome,) = await captured([good.port], replace(QUICK, deadline_s=3), budget=budget)
+        (outcome,) = await captured([good.port], replace(QUICK, deadline_s=10), budget=budget)
     assert outcome.reason is Reason.INSUFFICIENT_MEMORY
     assert "recorded but not read" in outcome.message
     held.release()

@@ -80,7 +80,7 @@ async def test_failures_of_all_kinds_leave_no_memory_in_use() -> None:
     budget, ended = ByteBudget(), []
     many_fields = message(1, b"\x38\x01" * MEBIBYTE)
     replies = [servers.trace(padding=MEBIBYTE), many_fields, message(1, b"x") + bytes(MEBIBYTE), b"\x08" * MEBIBYTE]
-    options = Options(session="s1", duration_ms=50, deadline_s=4)
+    options = Options(session="s1", duration_ms=50, deadline_s=10)
     for reply in replies:
         server = FakeProfiler()
         server.reply = servers.replying(message(8, reply))

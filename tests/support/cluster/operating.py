@@ -280,8 +280,8 @@ async def operator_process(
         "MLDIAG_VOLUME_ROOT": str(volume),
         "MLDIAG_WATCH_NAMESPACES": namespace,
         "MLDIAG_HTTP_PORT": "0",
-        "MLDIAG_LEASE_DURATION_SECONDS": "4",
-        "MLDIAG_LEASE_RENEW_DEADLINE_SECONDS": "2",
+        "MLDIAG_LEASE_DURATION_SECONDS": "8",
+        "MLDIAG_LEASE_RENEW_DEADLINE_SECONDS": "6",
         "MLDIAG_LEASE_RETRY_SECONDS": "0.5",
         **settings,
     }

@@ -1,0 +1,25 @@
+"""Short time limits for calls that end at their limit, and longer ones where a busy machine needs them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+_LIMITS_S = (3.0, 30.0, 90.0)
+
+
+def with_enough_time(attempt: Callable[[float], T], is_expected: Callable[[T], bool]) -> T:
+    """Return the first expected result, or the one with the longest limit.
+
+    Args:
+        attempt: Gets its time limit in seconds.
+        is_expected: Whether a result needs no repetition.
+    """
+    for limit_s in _LIMITS_S[:-1]:
+        if is_expected(result := attempt(limit_s)):
+            return result
+    return attempt(_LIMITS_S[-1])
