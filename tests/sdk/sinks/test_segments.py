@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import os
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import duckdb
 import pandas as pd
@@ -122,6 +124,27 @@ segments.append(batch)
     result = run_program(body, tmp_path)
     assert (result.stdout, result.stderr) == ("True True\n" * 3, "")
     assert [each.value for each in records_in(tmp_path)] == [float(number) for number in range(10)] * 2
+
+
+def read_only(*_: object) -> NoReturn:
+    raise OSError(errno.EROFS, "Read-only file system")
+
+
+def test_a_disk_that_can_neither_be_written_nor_truncated_is_unavailable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segments = Segments(tmp_path, origin(), max_bytes=10**9)
+    record = Record("metric", 1.0, "loss", 0.5)
+    segments.append([record])
+    with monkeypatch.context() as disk:
+        for name in ("write", "ftruncate"):
+            disk.setattr(os, name, read_only)
+        for _ in range(2):
+            with pytest.raises(SinkUnavailable, match="Read-only file system"):
+                segments.append([record])
+    segments.append([record])
+    segments.close()
+    assert [each for file in contents(tmp_path) for each in file] == [record] * 2
 
 
 def test_a_path_that_is_not_a_directory_is_an_error_until_it_is_one(tmp_path: Path) -> None:

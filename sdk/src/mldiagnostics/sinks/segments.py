@@ -102,9 +102,19 @@ class Segments:
             while rest:
                 rest = rest[os.write(self._file, rest) :]
         except OSError as error:
-            os.ftruncate(self._file, self._bytes)  # a full disk writes a part
+            self._remove_part()
             raise _unavailable(self.path, error) from error
         self._bytes += len(data)
+
+    def _remove_part(self) -> None:
+        """Remove the part of a batch that a full disk wrote; leave a file that cannot be changed any more."""
+        try:
+            os.ftruncate(self._file, self._bytes)
+        except OSError:  # of a disk that failed, or became read-only
+            if not self._bytes:  # each retry would leave an empty file
+                with suppress(OSError):
+                    self.path.unlink()
+            self.close()
 
 
 def _unavailable(path: Path, error: OSError) -> SinkUnavailable:
