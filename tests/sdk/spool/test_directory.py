@@ -43,6 +43,27 @@ def test_a_released_directory_is_yielded_once_for_its_destination() -> None:
     assert not has_any("gs://a")
 
 
+def test_a_full_disk_leaves_no_descriptors_and_directories(tmp_path: Path) -> None:
+    body = """
+import resource
+from mldiagnostics.spool.creation import SpoolUnavailable, create_directory
+origin = Origin("a" * 64, "test", sys.argv[1], "0123abcd", "host")
+create_directory("gs://first", origin).release()
+before = len(os.listdir("/proc/self/fd"))
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+for _ in range(3):
+    try:
+        create_directory("gs://a", origin)
+    except SpoolUnavailable as error:
+        print("no local directory can hold its spool" in str(error))
+print(len(os.listdir("/proc/self/fd")) - before)
+"""
+    result = run_program(body, tmp_path)
+    assert (result.stdout, result.stderr) == ("True\n" * 3 + "0\n", "")
+    assert not list(tmp_path.glob("mldiagnostics-" + "?" * 16))
+    assert [path.name for path in (tmp_path / "spool").rglob("spool.json")] == ["spool.json"]
+
+
 def test_files_and_records_for_one_destination_are_separate() -> None:
     create_directory("otlp a", origin(), form="records").release()
     assert list(abandoned_directories("otlp a")) == []

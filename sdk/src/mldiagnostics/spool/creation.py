@@ -71,8 +71,14 @@ def _create_in(root: Path | None, name: str, description: Description, problems:
     Without `root` it is created below a new temporary directory.
     """
     try:
-        base = _new_directory(Path(temporary_folder(os.environ)), "mldiagnostics-") if root is None else _private(root)
-        return _create(base, name, description)
+        if root is not None:
+            return _create(_private(root), name, description)
+        base = _new_directory(Path(temporary_folder(os.environ)), "mldiagnostics-")
+        try:
+            return _create(base, name, description)
+        except BaseException:
+            shutil.rmtree(base, ignore_errors=True)
+            raise
     except OSError as error:
         problems.append(f"{root or temporary_folder(os.environ)}: {error.strerror or error}")
         return None
@@ -105,20 +111,19 @@ def _create(root: Path, name: str, description: Description) -> SpoolDirectory:
     _delete_expired(root)
     capacity_bytes = MAX_SPOOL_BYTES - bytes_below(root)
     hidden = _new_directory(home, ".new-")
-    try:
+    with contextlib.ExitStack() as undo:
+        undo.callback(shutil.rmtree, hidden, ignore_errors=True)
         lock = _lock(hidden)
+        undo.callback(os.close, lock)
         (hidden / FILES).mkdir()
         (hidden / DESCRIPTION).write_text(json.dumps({"v": VERSION, **asdict(description)}))
         try:
             hidden.rename(home / name)
         except OSError as error:
-            os.close(lock)
             if (home / name).exists():
                 raise SpoolUnavailable(f"{home / name}: another process has the same incarnation") from error
             raise
-    except BaseException:
-        shutil.rmtree(hidden, ignore_errors=True)
-        raise
+        undo.pop_all()
     return SpoolDirectory(home / name, description, lock, capacity_bytes=capacity_bytes)
 
 
