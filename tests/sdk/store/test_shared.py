@@ -100,6 +100,14 @@ def test_a_store_below_a_shared_directory_works_as_any_other(tmp_path: Path, *, 
             store.open("d/k")
 
 
+@pytest.mark.parametrize("folder", [".team", "..team", ".../.team"])
+def test_a_hidden_folder_is_another_one_than_its_namesake(tmp_path: Path, folder: str) -> None:
+    open_store(str(tmp_path / folder / "run")).put("k", b"hidden")
+    open_store(str(tmp_path / folder.lstrip("./") / "run")).put("k", b"visible")
+    with shared_directory(tmp_path), open_store(str(tmp_path / folder / "run")).open("k") as file:
+        assert file.read() == b"hidden"
+
+
 def test_a_run_that_is_a_link_is_named(tmp_path: Path) -> None:
     (tmp_path / "run").symlink_to("/etc")
     with shared_directory(tmp_path), pytest.raises(StoreForbidden, match="is a symbolic link"):

@@ -38,7 +38,8 @@ def split_shared(path: Path) -> tuple[Path, str]:
     absolute = path.absolute()
     for root in _shared:
         if absolute.is_relative_to(root):
-            return root, absolute.relative_to(root).as_posix().removeprefix(".")
+            inside = absolute.relative_to(root).as_posix()
+            return root, "" if inside == "." else inside
     return absolute, ""
 
 
