@@ -183,6 +183,33 @@ def test_large_values_are_bounded_by_their_bytes() -> None:
     assert [each.value for each in sink.taken] == [0.0, 1.0]
 
 
+class CountingSink(ListSink):
+    """Counts attempts to write, those that fail too."""
+
+    attempts = 0
+
+    def write(self, batch: Sequence[Record]) -> None:
+        self.attempts += 1
+        super().write(batch)
+
+
+def test_large_values_are_bounded_by_their_bytes_while_a_sink_is_down() -> None:
+    """Batches that wait for it count until it has taken their last record."""
+    sink, drops = CountingSink(batch_policy=BatchPolicy(records=2)), Drops()
+    worker = worker_for(sink, drops)
+    assert delivered(worker)
+    sink.down()
+    worker.offer(numbers(0, 3), sink_worker.CAPACITY_BYTES - 1)
+    eventually(lambda: sink.attempts > 0, "an attempt to write")
+    worker.offer(numbers(3, 1), 2)
+    assert drops.totals() == {"list: queue-full": 1}
+    sink.up()
+    assert delivered(worker)
+    worker.offer(numbers(4, 3), sink_worker.CAPACITY_BYTES)
+    assert delivered(worker, closing=True)
+    assert [each.value for each in sink.taken if each.kind == "metric"] == [0.0, 1.0, 2.0, 4.0, 5.0, 6.0]
+
+
 def test_a_sink_that_cannot_even_be_opened_does_not_keep_the_process_waiting() -> None:
     sink, drops = ListSink(), Drops()
     sink.refuse()

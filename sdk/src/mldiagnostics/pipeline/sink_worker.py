@@ -51,6 +51,8 @@ class SinkWorker:
         self._offered = self._offered_bytes = 0  # counted by the drain
         self._settled = self._settled_bytes = 0  # counted by the worker
         self._held: deque[Record] = deque()
+        self._held_sizes: deque[tuple[int, int]] = deque()
+        """Records and bytes of each batch in `_held`; of the first one, the records that are left."""
         self._held_since = 0.0
         self._opened = False
         self._is_spooled = False
@@ -116,7 +118,20 @@ class SinkWorker:
         if not self._held:
             self._held_since = time.monotonic()
         self._held.extend(records)
-        self._settled_bytes += size
+        self._held_sizes.append((len(records), size))
+
+    def _settle(self, count: int) -> None:
+        """Take the first records out of memory; the bytes of a batch are free once its last record is."""
+        for _ in range(count):
+            self._held.popleft()
+        self._settled += count
+        while self._held_sizes and count >= self._held_sizes[0][0]:
+            records, size = self._held_sizes.popleft()
+            count -= records
+            self._settled_bytes += size
+        if count:
+            records, size = self._held_sizes[0]
+            self._held_sizes[0] = records - count, size
 
     def _write_at(self) -> float:
         """Return the time of the next write.
@@ -167,9 +182,7 @@ class SinkWorker:
             outcome = self._call(lambda: self._sink.write(batch), self._writing)  # noqa: B023 - called at once
             if outcome == "later":
                 return outcome
-            for _ in batch:
-                self._held.popleft()
-            self._settled += len(batch)
+            self._settle(len(batch))
             if outcome == "never":
                 self._drop(self._refusal, batch)
             else:
@@ -182,9 +195,8 @@ class SinkWorker:
         if outcome == "done":
             self._opened = True
         elif outcome == "never":  # it will not accept records either
-            self._settled += len(self._held)
             self._drop("refused", self._held)
-            self._held.clear()
+            self._settle(len(self._held))
             self._writing.delay()
         return outcome
 
