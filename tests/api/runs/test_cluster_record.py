@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.goodput.report.cluster_record import ClusterRecord
 from mldiagnostics_api.runs.artifacts import record_names_run
-from mldiagnostics_api.runs.cluster_record import MAX_RECORDED, cluster_record, merged_record
+from mldiagnostics_api.runs.cluster_record import MAX_RECORDED, cluster_record, last_change, merged_record
 from mldiagnostics_api.v1alpha1 import MLRunStatus, RunAttempt, RunStartUp
 
 CREATED = datetime(2026, 4, 24, 3, 4, 5, tzinfo=UTC)
@@ -74,6 +74,30 @@ def test_an_interrupted_attempt_keeps_both_its_parts() -> None:
         record = merged_record(record, newer)
     parsed = ClusterRecord.parse(json.dumps(record).encode())
     assert [attempt.cause for attempt in parsed.attempts] == ["preemption", "node lost"]
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["attempt", "started", "x"]), inner),
+    max_leaves=12,
+)
+
+
+@given(JSON_VALUES)
+def test_a_record_that_a_user_wrote_changes_no_newer_attempt(attempts: object) -> None:
+    newer = cluster_record(RUN, "ml", status(RunAttempt(attempt=3, start_time=at(5), end_time=at(9), cause="Quota")))
+    assert newer
+    record = merged_record({"v": 1, "runId": RUN, "attempts": attempts}, newer)
+    assert [each for each in record["attempts"] if each.get("cause") == "quota"] == newer["attempts"]
+    assert (record["runId"], record["namespace"]) == (RUN, "ml")
+
+
+def test_the_last_change_is_the_latest_time_of_the_last_attempt() -> None:
+    start_up = RunStartUp(created_time=at(1), first_step_time=at(40))
+    attempts = [RunAttempt(attempt=0, end_time=at(900)), RunAttempt(attempt=1, start_time=at(20), start_up=start_up)]
+    assert last_change(status()) is None
+    assert last_change(status(attempts[0])) == at(900)
+    assert last_change(status(*attempts)) == at(40)
 
 
 def test_the_record_of_another_run_is_not_merged() -> None:

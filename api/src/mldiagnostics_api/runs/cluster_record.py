@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from mldiagnostics.goodput.report.cluster_record import VERSION
@@ -37,15 +38,31 @@ def merged_record(earlier: Mapping[str, Any], newer: Mapping[str, Any]) -> Mappi
     """Return a record with the attempts of both; of one attempt the newer values.
 
     An attempt that was interrupted has several entries, which differ by their start. A record of another run or of
-    another version is left out.
+    another version is left out, and so is an attempt that is not valid: users can write the directory of a run.
     """
     if (earlier.get("v"), earlier.get("runId")) != (newer["v"], newer["runId"]):
         return newer
     numbers = {attempt["attempt"] for attempt in newer["attempts"]}
-    kept = [each for each in earlier.get("attempts", ()) if "started" in each or each["attempt"] not in numbers]
+    attempts = earlier.get("attempts")
+    valid = filter(_is_attempt, attempts if isinstance(attempts, list) else ())
+    kept = [each for each in valid if "started" in each or each["attempt"] not in numbers]
     known = {(each["attempt"], each.get("started", 0.0)): each for each in (*kept, *newer["attempts"])}
-    attempts = [known[attempt] for attempt in sorted(known)][-MAX_RECORDED:]
-    return {**earlier, **newer, "attempts": attempts}
+    return {**earlier, **newer, "attempts": [known[attempt] for attempt in sorted(known)][-MAX_RECORDED:]}
+
+
+def last_change(status: MLRunStatus) -> datetime | None:
+    """Return the latest time that the status shows of the last attempt; None without one."""
+    last = (status.attempts or [RunAttempt(attempt=0)])[-1]
+    start_up = [] if last.start_up is None else [time for _, time in last.start_up if time is not None]
+    return max((time for time in (last.start_time, last.end_time, *start_up) if time is not None), default=None)
+
+
+def _is_attempt(attempt: Any) -> bool:
+    return (
+        isinstance(attempt, dict)
+        and type(attempt.get("attempt")) is int
+        and type(attempt.get("started", 0.0)) in {int, float}
+    )
 
 
 def _attempt(attempt: RunAttempt) -> dict[str, Any]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mldiagnostics_operator.runs.cleanup.deletion import RunDeletions
     from mldiagnostics_operator.runs.keys import Key
     from mldiagnostics_operator.runs.run_index import RunIndex
+    from mldiagnostics_operator.runs.status.cluster_records import ClusterRecords
     from mldiagnostics_operator.runs.watches.observed_workload import ObservedWorkload
     from mldiagnostics_operator.runs.watches.run_pods import LabelKey
     from mldiagnostics_operator.workqueue import Workqueue
@@ -32,12 +33,14 @@ class RunEventHandlers:
         runs: The runs in memory.
         queue: Receives the keys.
         deletions: Receive the objects, whose files may be deleted with them.
+        records: Receive the runs whose attempts have changed.
     """
 
-    def __init__(self, runs: RunIndex, queue: Workqueue[Key], deletions: RunDeletions) -> None:
+    def __init__(self, runs: RunIndex, queue: Workqueue[Key], deletions: RunDeletions, records: ClusterRecords) -> None:
         self._runs = runs
         self._queue = queue
         self._deletions = deletions
+        self._records = records
 
     def on_run(self, body: Mapping[str, Any]) -> None:
         """Keep the newest version of an object.
@@ -60,9 +63,13 @@ class RunEventHandlers:
             return
         if run is None or run.meta.uid != newer.meta.uid:
             self._runs.add(newer)
+            self._records.note_first(newer)
         else:
             is_own = not run.deleted and run.has_written(newer)
+            has_changed = run.status.attempts != newer.status.attempts
             run.absorb(newer)
+            if has_changed:  # by a write whose response was lost
+                self._records.note(run)
             if is_own:
                 return
         self._queue.add(newer.key)

@@ -91,7 +91,7 @@ def deletions_of(cluster: ApiClient, namespace: str, storage: Storage) -> RunDel
         RunArtifacts(storage, Policy()),
         WriteRate(),
         OperatorMetrics(),
-        records=ClusterRecords(storage, Policy()),
+        records=ClusterRecords(storage, Policy(), utc_now),
         me="operator/uid/1",
         clock=utc_now,
         backoff=SOON,
