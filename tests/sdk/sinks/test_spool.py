@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.pipeline.records import Record
-from mldiagnostics.sinks import SinkMaker, SinkRefused, SinkUnavailable
+from mldiagnostics.sinks import BatchPolicy, SinkMaker, SinkRefused, SinkUnavailable
 from mldiagnostics.sinks.spool import SpooledSink, spooled
 from support.records import ListSink, origin
 
@@ -31,6 +31,8 @@ class Receiver:
         self.url = f"receiver://{next(_numbers)}"
         self.max_bytes = max_bytes
         self.received: list[tuple[str, Record]] = []
+        self.batches_left = 10**6
+        self.open_connections = 0
 
     def sink(self, incarnation: str = "00000001") -> SpooledSink:
         maker = SinkMaker("receiver", lambda origin: Connection(self, origin))
@@ -47,11 +49,21 @@ class Connection(ListSink):
     """A sink that delivers to the receiver."""
 
     def __init__(self, receiver: Receiver, origin: Origin) -> None:
-        super().__init__()
+        super().__init__(batch_policy=BatchPolicy(records=1))
         self.receiver, self.origin = receiver, origin
+
+    def open(self) -> None:
+        super().open()
+        self.receiver.open_connections += 1
+
+    def close(self) -> None:
+        self.receiver.open_connections -= 1
 
     def write(self, batch: Sequence[Record]) -> None:
         self._fail()
+        self.receiver.batches_left -= 1
+        if self.receiver.batches_left < 0:
+            raise SinkUnavailable("the receiver has a rate limit")
         self.receiver.received.extend((self.origin.incarnation, record) for record in batch)
 
     def _fail(self) -> None:
@@ -128,6 +140,30 @@ def test_a_full_spool_rejects_batches_and_keeps_its_records() -> None:
     receiver.up = True
     sink.flush()
     assert receiver.values() == [float(number) for number in range(accepted)]
+
+
+def test_a_receiver_that_fails_in_between_gets_no_batch_twice(tmp_path: Path) -> None:
+    receiver = Receiver()
+    receiver.up = False
+    first = receiver.sink()
+    first.write(numbers(0, 10))
+    first.close()
+    for takes in (1, 2, 0, 3):
+        receiver.batches_left = takes
+        receiver.up = True
+        sink = receiver.sink(f"0000001{takes}")
+        with pytest.raises(SinkUnavailable):
+            sink.flush()
+        with pytest.raises(SinkUnavailable):  # nor a second time in one process
+            sink.flush()
+        sink.close()
+    receiver.batches_left = 10**6
+    last = receiver.sink("00000020")
+    last.flush()
+    last.close()
+    assert receiver.values() == [float(number) for number in range(10)]
+    assert receiver.open_connections == 0
+    assert not list((tmp_path / "spool").rglob("records.jsonl"))
 
 
 def test_only_the_truncated_line_of_a_killed_process_is_lost(tmp_path: Path) -> None:

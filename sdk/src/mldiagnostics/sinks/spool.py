@@ -115,18 +115,21 @@ class SpooledSink:
             WaitingRecords(directory.files).drain_into(sink)
             sink.flush()
             sink.close()
-        except SinkUnavailable:
+        except BaseException:
             directory.release()
+            with contextlib.suppress(Exception):
+                sink.close()
             raise
         directory.remove()
 
 
 class WaitingRecords:
-    """A file of records in a spool directory, sent in order."""
+    """A file of records in a spool directory, sent in order; a second file has the number of bytes that were sent."""
 
     def __init__(self, files: Path) -> None:
         self._path = files / "records.jsonl"
-        self._sent_bytes = 0
+        self._sent_path = files / "sent"
+        self._sent_bytes = self._kept()
 
     def append(self, batch: Sequence[Record]) -> None:
         """Append a batch. Raises `SinkUnavailable` if the disk fails."""
@@ -155,7 +158,21 @@ class WaitingRecords:
                 sink.write(batch)
             except SinkRefused as error:
                 warn_once("refused-spool", f"{self._path}: the sink rejected {len(batch)} spooled records: {error}")
-            self._sent_bytes = end
+            self._keep(end)
+
+    def _kept(self) -> int:
+        """Return the bytes that were sent, by this process or one before."""
+        try:
+            return min(int(self._sent_path.read_bytes()), self._path.stat().st_size)
+        except (OSError, ValueError):
+            return 0
+
+    def _keep(self, sent_bytes: int) -> None:
+        self._sent_bytes = sent_bytes
+        with contextlib.suppress(OSError):  # a full disk: the next process repeats the batch
+            file = os.open(self._sent_path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            with os.fdopen(file, "wb", buffering=0) as opened:
+                opened.write(b"%020d" % sent_bytes)
 
     def _batches(self, size: int) -> Iterator[tuple[list[Record], int]]:
         """Yield the batches not sent yet, each with the offset of its end."""
