@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.apiserver
 
-DURATION_S = 6
-TIMING = LeaseTiming(duration_s=DURATION_S, renew_deadline_s=5, retry_s=0.1)
+DURATION_S, RENEW_DEADLINE_S = 8, 6
+TIMING = LeaseTiming(duration_s=DURATION_S, renew_deadline_s=RENEW_DEADLINE_S, retry_s=0.1)
 DEADLINE_S = 60
 
 
@@ -37,7 +37,7 @@ def official_election(client: OfficialClient, namespace: str, leads: asyncio.Eve
         Config(
             LeaseLock("it", namespace, "official", client),
             lease_duration=DURATION_S,
-            renew_deadline=5,
+            renew_deadline=RENEW_DEADLINE_S,
             retry_period=1,
             onstarted_leading=lead,
             onstopped_leading=None,
@@ -77,7 +77,7 @@ async def test_the_official_candidate_waits_for_the_release_of_our_lease(
     holding = asyncio.create_task(leadership.hold())
     async with official_candidate(api_server, namespace) as official_leads:
         waiting = asyncio.create_task(official_leads.wait())
-        done, _ = await asyncio.wait([waiting, holding], timeout=1.5 * DURATION_S)
+        done, _ = await asyncio.wait([waiting, holding], timeout=1.25 * DURATION_S)
         assert not done, "we renew the Lease, so nobody else takes it"
         holding.cancel()
         await asyncio.wait([holding])
@@ -98,7 +98,7 @@ async def test_our_candidate_waits_until_the_official_leader_is_silent(
     async with official_candidate(api_server, namespace) as official_leads:
         await asyncio.wait_for(official_leads.wait(), DEADLINE_S)
         acquiring = asyncio.create_task(leadership.acquire())
-        done, _ = await asyncio.wait([acquiring], timeout=1.5 * DURATION_S)
+        done, _ = await asyncio.wait([acquiring], timeout=1.25 * DURATION_S)
         assert not done, "it renews the Lease, so we do not take it"
     await asyncio.wait_for(acquiring, DEADLINE_S)
     spec = await spec_of(admin, namespace)

@@ -277,7 +277,7 @@ class TestOnARealApiServer:
             command = [str(tool("kubectl")), "--kubeconfig", str(api_server.kubeconfig), "-n", namespace, *arguments]
             return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
-        assert "condition met" in kubectl("wait", "mldc/capture", "--for=condition=Complete", "--timeout=10s")
+        assert "condition met" in kubectl("wait", "mldc/capture", "--for=condition=Complete", "--timeout=60s")
         header, row = kubectl("get", "mldc").splitlines()
         assert header.split() == ["NAME", "STATUS", "PROGRESS", "SESSION", "DIAGNOSIS", "AGE"]
         assert row.split()[:4] == ["capture", "Succeeded", "2/2", "capture-1"]

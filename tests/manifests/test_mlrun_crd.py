@@ -205,7 +205,7 @@ def test_the_largest_status_is_stored_whole_and_shown_by_kubectl(
         command = [str(tool("kubectl")), "--kubeconfig", str(api_server.kubeconfig), "-n", namespace, *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
-    assert "condition met" in kubectl("wait", "mlrun/trainer", "--for=condition=Complete", "--timeout=10s")
+    assert "condition met" in kubectl("wait", "mlrun/trainer", "--for=condition=Complete", "--timeout=60s")
     header, row = kubectl("get", "mlr", "trainer").splitlines()
     assert header.split() == ["NAME", "PHASE", "ATTEMPT", "HOSTS", "STEP", "STEP", "TIME", "GOODPUT", "AGE"]
     assert row.split()[:8] == f"trainer Failed 3 4000/4096 {2**40} 210 ms 93.4%".split()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import aclosing, asynccontextmanager
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
@@ -107,7 +108,9 @@ async def test_a_connection_is_dropped_although_the_server_hangs(tmp_path: Path,
 
 
 async def test_a_list_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = count(0.0, 0.4)
     monkeypatch.setattr(api_client, "LIST_S", 1.0)
+    monkeypatch.setattr(api_client, "monotonic", lambda: next(now_s))
     pages = 0
 
     async def more(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 from mldiagnostics.identity import fallback_cluster_name
@@ -61,7 +62,9 @@ async def test_a_configured_name_is_used() -> None:
         assert await cluster_name("mine", environ, unavailable) == "mine"
 
 
-async def test_on_gke_the_name_is_read_from_the_metadata_server() -> None:
+async def test_on_gke_the_name_is_read_from_the_metadata_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = aiohttp.ClientTimeout(total=60)
+    monkeypatch.setattr("mldiagnostics_kube.installation.cluster_name._METADATA_TIMEOUT", limit)
     async with metadata_server(GKE) as environ:
         assert await cluster_name("", environ, unavailable) == "projects/p-1/locations/europe-west4/clusters/train"
 

@@ -1,8 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count, repeat
+from typing import TYPE_CHECKING
 
+from mldiagnostics_kube.serving import paced_turns
 from mldiagnostics_kube.serving.paced_turns import PacedTurns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pytest
 
 DEADLINE_S = 60.0
 
@@ -36,12 +44,15 @@ async def test_a_waiter_that_is_cancelled_takes_no_turn() -> None:
     assert [type(each) for each in results] == [asyncio.CancelledError] * 3
 
 
-async def test_a_client_that_waits_no_longer_takes_no_turn() -> None:
+async def test_a_client_that_waits_no_longer_takes_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s: Iterator[float] = repeat(0.0)  # no turn is due before all of them wait
+    monkeypatch.setattr(paced_turns, "monotonic", lambda: next(now_s))
     turns = PacedTurns(1000.0, burst=1)
     async with asyncio.timeout(DEADLINE_S):
         assert await turns.take("first")
         gone = [asyncio.create_task(turns.take(f"{number}", is_over=lambda: True)) for number in range(3)]
         await asyncio.sleep(0)
+        now_s = count(1.0)
         assert await turns.take("patient")
         assert await asyncio.gather(*gone) == [False] * 3
 

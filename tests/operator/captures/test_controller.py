@@ -5,11 +5,14 @@ import json
 import os
 import shutil
 import threading
+import time
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from mldiagnostics_kube.client.apiserver import path_to
+from mldiagnostics_operator.captures import planning
+from mldiagnostics_operator.status_writer import UPDATE_INTERVAL_S
 from support.cluster import builders
 from support.cluster.definitions import connections
 from support.cluster.operating import condition, verdict
@@ -79,24 +82,36 @@ async def test_hosts_start_together_at_the_announced_instant(ml: Namespace) -> N
     async with FakeProfiler().serving(ml.ip) as first, FakeProfiler().serving(ml.ip) as second:
         await ml.pod("a", first.port)
         await ml.pod("b", second.port)
-        await ml.capture(podName="a,b", durationMilliseconds=10, startLeadMilliseconds=700)
-        status = await ml.finished()
-    starts = {request.opts.start_timestamp_ns for server in (first, second) for request in server.requests}
-    assert len(starts) == 1
+        for lead_ms in (700, 10_000):  # a request of a busy machine may arrive after the shorter lead
+            name = f"lead-{lead_ms}"
+            await ml.capture(name, podName="a,b", durationMilliseconds=10, startLeadMilliseconds=lead_ms)
+            status = await ml.finished(name)
+            starts = {request.opts.start_timestamp_ns for server in (first, second) for request in server.requests}
+            assert len(starts) == 1
+            if status["startSkewMilliseconds"] < 700 and status["plannedStartTime"] > status["startTime"]:
+                break
+            for server in (first, second):
+                server.requests.clear()
     assert status["startSkewMilliseconds"] < 700
     assert status["deadline"] > status["plannedStartTime"] > status["startTime"]
 
 
-async def test_a_capture_costs_few_status_writes(ml: Namespace, operator: Operating) -> None:
+async def test_a_capture_costs_few_status_writes(
+    ml: Namespace, operator: Operating, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "_SLOW_S", DEADLINE_S)
     async with AsyncExitStack() as stack:
         servers = [await stack.enter_async_context(FakeProfiler().serving(ml.ip)) for _ in range(20)]
         for number, server in enumerate(servers):
             await ml.pod(f"trainer-{number}", server.port, labels={"app": "trainer"})
+        started_s = time.monotonic()
         await ml.capture(target={"selector": {"matchLabels": {"app": "trainer"}}}, durationMilliseconds=10)
         status = await ml.finished()
+        updates = int((time.monotonic() - started_s) / UPDATE_INTERVAL_S)
     assert verdict(status) == ("Succeeded", "Succeeded")
     assert len(status["results"]) == 20
-    assert len(operator.versions["capture"]) <= 4, "created, intent, verdict; the first trace if the hosts are slow"
+    writes = len(operator.versions["capture"])
+    assert writes <= 4 + updates, "created, intent, verdict; the first trace if the hosts are slow"
 
 
 async def test_each_failure_has_its_reason_and_the_rest_is_captured(ml: Namespace) -> None:
@@ -289,8 +304,8 @@ async def test_captures_of_one_pod_follow_each_other(ml: Namespace) -> None:
         await ml.capture("first", podName="a", durationMilliseconds=10)
         await asyncio.wait_for(server.began.wait(), DEADLINE_S)
         await ml.capture("second", podName="a", durationMilliseconds=10)
-        waiting = await ml.until(lambda status: status.get("phase"), "second")
-        assert (waiting["phase"], condition(waiting, "Accepted")["reason"]) == ("Pending", "PodBusy")
+        waiting = await ml.until(lambda status: condition(status, "Accepted").get("reason") == "PodBusy", "second")
+        assert waiting["phase"] == "Pending"
         server.may_end.set()
         first, second = await ml.finished("first"), await ml.finished("second")
     assert first["phase"] == second["phase"] == "Succeeded"
@@ -338,8 +353,8 @@ async def test_a_capture_waits_for_pods_that_are_starting(ml: Namespace) -> None
     async with FakeProfiler().serving(ml.ip) as server:
         pod = await ml.pod("a", server.port, phase="Pending")
         await ml.capture(podName="a", durationMilliseconds=10, waitForPodsSeconds=60)
-        waiting = await ml.until(lambda status: condition(status, "Accepted"))
-        assert condition(waiting, "Accepted")["reason"] == "WaitingForPods"
+        waiting = await ml.until(lambda status: condition(status, "Accepted").get("reason") == "WaitingForPods")
+        assert waiting["phase"] == "Pending"
         running = {"phase": "Running", "containerStatuses": [{**pod["status"]["containerStatuses"][0]}]}
         running["containerStatuses"][0]["state"] = {"running": {"startedAt": "2026-01-01T00:00:00Z"}, "waiting": None}
         await ml.cluster.patch(

@@ -18,6 +18,7 @@ from mldiagnostics_api.resources import RUNS
 from mldiagnostics_kube.client.apiserver import path_to
 from mldiagnostics_operator import supervision
 from mldiagnostics_operator.config import OperatorConfig
+from mldiagnostics_operator.control_plane.identity import lookups
 from mldiagnostics_operator.control_plane.journal.journal import Journal
 from mldiagnostics_operator.control_plane.memory.table import ReportTable
 from mldiagnostics_operator.runs import resync
@@ -66,6 +67,7 @@ async def test_reports_reach_the_object_of_their_run(
     cluster: ApiClient, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resync, "RESYNC_S", 0.2)
+    monkeypatch.setattr(lookups, "LOOKUP_S", DEADLINE_S)
     await install(cluster, RUNS)
     await make_account(cluster, namespace)
     port = free_port()

@@ -14,6 +14,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
+import pytest
 from cluster.certificates import make_certificates
 from mldiagnostics.identity import run_id
 from mldiagnostics_api.captures.location import Location
@@ -24,6 +25,7 @@ from mldiagnostics_kube.client.apiserver import NotFound, path_to
 from mldiagnostics_kube.process.clock import utc_now
 from mldiagnostics_operator.config import OperatorConfig
 from mldiagnostics_operator.control_plane.http.server import ControlPlane
+from mldiagnostics_operator.control_plane.identity import lookups
 from mldiagnostics_operator.control_plane.memory.table import ReportTable
 from mldiagnostics_operator.storage import Storage
 from mldiagnostics_operator.telemetry import OperatorMetrics
@@ -172,7 +174,7 @@ class Running:
 async def serving(
     cluster: ApiClient, namespace: str, folder: Path, *, clock: Callable[[], float] = time.time, **settings: Any
 ) -> AsyncIterator[Running]:
-    """Serve a control plane; its volume is in `folder`."""
+    """Serve a control plane; its volume is in `folder`, and a busy API server has time for its answers."""
     files = make_certificates(folder / "pki", hosts=["127.0.0.1"])
     certificate = ServingCertificate(utc_now)
     certificate.load(files.certificate("apiserver").read_bytes(), files.key("apiserver").read_bytes())
@@ -199,9 +201,11 @@ async def serving(
         final_wait_s=DEADLINE_S,
         account_interval_s=0.01,
     )
+    patch = pytest.MonkeyPatch()
     work = asyncio.create_task(plane.run())
     trust = ssl.create_default_context(cafile=files.ca)
     try:
+        patch.setattr(lookups, "LOOKUP_S", DEADLINE_S)
         await asyncio.wait((work, plane.port), return_when=asyncio.FIRST_COMPLETED)
         if work.done():
             work.result()
@@ -211,6 +215,7 @@ async def serving(
             yield Running(cluster, namespace, plane, table, telemetry, session, url, f"http://127.0.0.1:{peer}")
     finally:
         work.cancel()
+        patch.undo()
         await asyncio.gather(work, return_exceptions=True)
 
 

@@ -4,7 +4,9 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
+from mldiagnostics_kube.client.apiserver import path_to
 from mldiagnostics_operator.captures.queue.pod_waits import PodWaits, TooManyWaits
+from support.cluster import builders
 
 if TYPE_CHECKING:
     from support.cluster.operating import Namespace
@@ -21,7 +23,8 @@ async def test_a_change_of_the_pods_wakes_every_wait(ml: Namespace) -> None:
         async with asyncio.TaskGroup() as group, asyncio.timeout(LONG_S):
             group.create_task(first.until_changed(LONG_S))
             group.create_task(second.until_changed(LONG_S))
-            await ml.pod("p")
+            body = builders.pod("p", namespace=ml.name)
+            await ml.cluster.create(path_to("", "v1", "pods", namespace=ml.name), body)  # one change: without a status
         assert not first.changed.is_set()
 
 

@@ -25,13 +25,15 @@ pytestmark = pytest.mark.apiserver
 PROGRAM = """
 import sys, threading
 from mldiagnostics import diagnostics, machinelearning_run, metrics
+from mldiagnostics.run import closing
+closing.SIGNAL_TIMEOUT_S = 60
 run = machinelearning_run("job", run_group="group", configs={"lr": 0.1}, log_system_metrics=False)
 for step in range(50):
     run.step(step)
     metrics.record("loss", 50.0 - step, step=step)
 print("ran", flush=True)
 WAIT
-run.close()
+run.close(timeout_s=60)
 print(diagnostics.counts())
 """
 
