@@ -3,6 +3,7 @@
 import json
 import urllib.parse
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,6 +17,7 @@ from scene import NAMESPACE
 
 NAME = "fake-gcs-server"
 PORT = 4443
+DEADLINE_S = 240
 IMAGE = f"localhost/mldiagnostics/{NAME}:{TOOLS[NAME].version}"
 ENDPOINT = f"http://{NAME}.{NAMESPACE}.svc:{PORT}"
 """Value of the operator's STORAGE_EMULATOR_HOST."""
@@ -41,15 +43,14 @@ class Cloud:
             binary_image(archive, IMAGE, binary)
         images.load(archive, provider)
         kubectl.apply(manifests())
-        rollout = ("rollout", "status", f"deployment/{NAME}", f"--namespace={NAMESPACE}", "--timeout=60s")
-        kubectl(*rollout, timeout_s=70)
+        rollout = ("rollout", "status", f"deployment/{NAME}", f"--namespace={NAMESPACE}", f"--timeout={DEADLINE_S}s")
+        kubectl(*rollout, timeout_s=DEADLINE_S + 10)
         listed = json.loads(kubectl("get", "--raw", f"{PROXY}/b?project=e2e")).get("items", [])
         if bucket not in {each["name"] for each in listed}:
             body = json.dumps({"name": bucket})
             kubectl("create", "--raw", f"{PROXY}/b?project=e2e", "--filename=-", stdin=body)
-        eventually(
-            lambda: _reachable(kubectl, bucket, seen_from), f"connection of {seen_from} to the bucket", deadline_s=60
-        )
+        reachable = partial(_reachable, kubectl, bucket, seen_from)
+        eventually(reachable, f"connection of {seen_from} to the bucket", deadline_s=DEADLINE_S)
         return cls(kubectl, bucket)
 
     def names(self, prefix: str) -> list[str]:

@@ -99,7 +99,7 @@ def test_modes_are_changed_while_pods_are_created(modes: Modes, kubectl: Kubectl
     def wait_without_cert_manager() -> None:
         eventually(lambda: modes.replicas() == 2, "a second replica", deadline_s=DEADLINE_S)
         assert modes.bundles() == published
-        assert modes.injects()
+        eventually(modes.injects, "injection of a run", deadline_s=DEADLINE_S)
         assert modes.replicas() == 2
         scale(kubectl, 1)
 

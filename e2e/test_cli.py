@@ -118,6 +118,7 @@ def test_ctrl_c_in_a_terminal_cancels_the_capture_in_the_cluster(mldiag: Command
     ]
     with in_terminal(command, cwd=mldiag.folder, env=mldiag.environment(), pipe=True) as process:
         eventually(running, "the capture", deadline_s=60)
+        process.wait_for("capturing ")  # else it deletes the object
         process.press_ctrl_c()
         code, out = process.end()
     assert code == INTERRUPTED, process.shown

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("webhook", "network")
 HERE = "e2e-profiler-ports"
 STRANGER = ("stranger", f"--namespace={HERE}")
 OTHER_PORT = 8000
-DEADLINE_S = 60
+DEADLINE_S = 240
 # A network that does not apply a policy within this time does not enforce policies.
 ENFORCED_WITHIN_S = 15
 SERVER = f"""

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("webhook")]
 
 CONFIGURATION = f"{WEBHOOK.name}-mutating-webhook-config"
 HERE = f"--namespace={NAMESPACE}"
-DEADLINE_S = 60
+DEADLINE_S = 240
 LOAD_PAUSE_S = 0.05
 DURATIONS = "apiserver_admission_webhook_admission_duration_seconds_bucket"
 LE = re.compile(r'le="(2\.5|\+Inf)"')

@@ -14,7 +14,7 @@ from demo.kubectl import Kubectl, eventually
 RUN_ID = "diagon.gke.io/run-id"
 EXPLANATION = "diagon.gke.io/injection"
 OPT_IN = "managed-mldiagnostics-gke"
-REACHED_DEADLINE_S = 60
+REACHED_DEADLINE_S = 240
 
 
 @dataclass(frozen=True, slots=True)

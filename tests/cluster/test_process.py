@@ -63,7 +63,7 @@ def test_a_killed_process_starts_again_after_the_block(daemon: Daemon) -> None:
 def test_is_killed_if_it_does_not_exit(daemon: Daemon) -> None:
     daemon.start([sys.executable, "-c", STUBBORN])
     wait_until(
-        lambda: "ready" in daemon.log.read_text(), "installation of the signal handler", deadline_s=20, needs=[daemon]
+        lambda: "ready" in daemon.log.read_text(), "installation of the signal handler", deadline_s=120, needs=[daemon]
     )
     daemon.stop(deadline_s=0.2)
     assert not daemon.running()
@@ -107,7 +107,7 @@ def test_a_zombie_is_not_running(tmp_path: Path) -> None:
     started = subprocess.run(command, check=False, cwd=Path(__file__).resolve().parents[2] / "e2e")
     assert started.returncode == 0
     short = Daemon("short", run=tmp_path, logs=tmp_path)
-    wait_until(lambda: not short.running(), "it has ended", deadline_s=20)
+    wait_until(lambda: not short.running(), "it has ended", deadline_s=120)
 
 
 def test_waiting_fails_at_once_if_a_needed_process_exits(daemon: Daemon) -> None:

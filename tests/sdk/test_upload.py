@@ -130,7 +130,8 @@ def test_many_that_start_at_once_upload_what_waits_once(programs: Programs, tmp_
     wait = PROGRAM.replace("import sys, time\n", "import sys, time\nprint('up', flush=True)\nsys.stdin.readline()\n")
     assert wait != PROGRAM
     source = tmp_path / "waits.py"
-    source.write_text(wait)
+    # An exit waits for the upload for two seconds only.
+    source.write_text(wait.replace("closed =", f"{UNTIL_UPLOADED}closed ="))
     environment = programs._environment(None)
     children = [
         subprocess.Popen(

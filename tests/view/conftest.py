@@ -16,13 +16,26 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Protocol
 
+import pytest
 import pytest_asyncio
 from mldiagnostics_view.server import serving
 from mldiagnostics_view.settings import Settings
+from mldiagnostics_view.sources import cluster, files
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+
+FIRST_LIST_S = 120.0
+"""A busy machine may take longer for the first list than a page waits for it."""
+
+
+@pytest.fixture(autouse=True)
+def whole_first_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let requests wait for first lists; a test may set another time afterwards."""
+    monkeypatch.setattr(files, "FIRST_LIST_S", FIRST_LIST_S)
+    monkeypatch.setattr(cluster, "FIRST_LIST_S", FIRST_LIST_S)
 
 
 class Serve(Protocol):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from cluster.ports import free_port
@@ -61,6 +62,18 @@ def test_a_run_without_processes_or_files_is_named(mldiag: CommandLine) -> None:
 
 @pytest.mark.peers
 def test_a_jax_program_is_captured_by_its_run(mldiag: CommandLine) -> None:
+    for duration in ("1s", "10s", "30s"):
+        folder = mldiag.folder / duration
+        folder.mkdir()
+        steps = steps_in_capture(replace(mldiag, folder=folder), duration)
+        if steps["total"] > 1:  # else the program was paused
+            break
+    assert steps["source"] == "annotations"
+    assert steps["total"] > 1
+
+
+def steps_in_capture(mldiag: CommandLine, duration: str) -> dict[str, Any]:
+    """Capture a program of its own by its run; return the steps of the summary."""
     program = """
     run = begin(on_demand_xprof=True)
     step()
@@ -76,15 +89,14 @@ def test_a_jax_program_is_captured_by_its_run(mldiag: CommandLine) -> None:
     with start_program(program, runs, MLDIAG_PROFILER_PORT=str(free_port())) as process:
         assert process.stdout
         assert process.stdout.readline()
-        ended = mldiag.run("capture", "demo", "--duration", "1s")
+        ended = mldiag.run("capture", "demo", "--duration", duration)
         end_of(process, runs)
     assert ended.code == 0, ended.err
     [trace] = runs.glob("demo/plugins/profile/*/*.xplane.pb")
     assert trace.name == f"{socket.gethostname()}.xplane.pb"
     [summary] = trace.parent.glob("*.summary.json")
-    steps = json.loads(summary.read_text())["steps"]
-    assert steps["source"] == "annotations"
-    assert steps["total"] > 1
+    steps: dict[str, Any] = json.loads(summary.read_text())["steps"]
+    return steps
 
 
 def test_ranges_that_are_not_valid_are_named() -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics import goodput_utils
+from mldiagnostics.goodput import google_cloud
 from mldiagnostics.goodput_utils import (
     MonitoringWindowType,
     compute_ideal_step_time,
@@ -155,6 +156,13 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
     return monkeypatch
 
 
+def look_up_at(host: str, elsewhere: pytest.MonkeyPatch) -> None:
+    """Use this metadata server, with enough time for each response on a slow machine."""
+    elsewhere.setenv("GCE_METADATA_HOST", host)
+    elsewhere.setattr(google_cloud, "_LOOK_UP_S", 60.0)
+    elsewhere.setattr(google_cloud.get_gcp_metadata, "__defaults__", (60.0, 3))
+
+
 def test_a_machine_of_google_cloud_has_its_metadata(elsewhere: pytest.MonkeyPatch) -> None:
     answers = {
         "project/project-id": "ours",
@@ -163,7 +171,7 @@ def test_a_machine_of_google_cloud_has_its_metadata(elsewhere: pytest.MonkeyPatc
         "instance/attributes/cluster-name": "trainer",
     }
     with metadata(answers) as host:
-        elsewhere.setenv("GCE_METADATA_HOST", host)
+        look_up_at(host, elsewhere)
         assert goodput_utils.get_gcp_project_id() == "ours"
         assert goodput_utils.get_node_zone() == "us-east5-b"
         assert goodput_utils.get_accelerator_type() == "TPU-v5e"
@@ -195,5 +203,5 @@ def test_the_first_matching_part_of_a_machine_type_counts(
     elsewhere: pytest.MonkeyPatch, machine: str, accelerator: str
 ) -> None:
     with metadata({"instance/machine-type": f"projects/7/machineTypes/{machine}"}) as host:
-        elsewhere.setenv("GCE_METADATA_HOST", host)
+        look_up_at(host, elsewhere)
         assert goodput_utils.get_accelerator_type() == accelerator

@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 VLLM = f"""#!{sys.executable}
-import json, os, signal, sys
+import json, os, signal, sys, time
+from pathlib import Path
 if sys.argv[-1] == "stop-slowly":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))
+while not list(Path(__file__).parent.glob("storage/*/run.json")):  # a close that writes it first may reach its limit
+    time.sleep(0.01)
 print(json.dumps(dict(pid=os.getpid(), arguments=sys.argv[1:], environment=dict(os.environ))), flush=True)
 if sys.argv[-1].startswith("stop"):
     print("serving", flush=True)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 PROGRAM = """
 import os, signal, sys, threading
 from mldiagnostics import diagnostics, machinelearning_run, metrics
+from mldiagnostics.run import closing
+closing.SIGNAL_TIMEOUT_S = 60
 run = machinelearning_run("job", run_group="group", configs={"lr": 0.1, "deep": DEEP}, log_system_metrics=False)
 for step in range(300):
     run.step(step)

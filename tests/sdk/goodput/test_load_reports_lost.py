@@ -26,6 +26,7 @@ for step in range(20):
     run.step(step)
     time.sleep(0.02)
 run.recording.flush(30)
+while not os.path.exists(run.directory + "/run.json"): time.sleep(0.01)
 """
 KILLED = DIES + "os.kill(os.getpid(), signal.SIGKILL)"
 FAILED = DIES + "raise RuntimeError('out of memory')"

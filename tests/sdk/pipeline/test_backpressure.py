@@ -84,7 +84,7 @@ def test_a_sink_that_hangs_is_waited_for_once_and_then_counted(monkeypatch: pyte
     sink, buffer = HangingSink(), Buffer()
     recording = RecordPipeline(origin(), [sink.maker], buffer=buffer, waits=True)
     fill(buffer)
-    assert sink.entered.is_set()
+    assert sink.entered.wait(DEADLINE_S)
     sink.released.set()
     closed = recording.close(DEADLINE_S)
     assert set(closed.dropped) == {"list: queue-full"}
@@ -202,6 +202,8 @@ def test_sigterm_ends_a_program_whose_records_wait(programs: Programs) -> None:
     source = """
     import os, signal, threading
     from mldiagnostics import machinelearning_run, metrics
+    from mldiagnostics.run import closing
+    closing.SIGNAL_TIMEOUT_S = 60
     run = machinelearning_run("x", log_system_metrics=False, on_full="wait")
     threading.Timer(1.0, os.kill, [os.getpid(), signal.SIGTERM]).start()
     while True:

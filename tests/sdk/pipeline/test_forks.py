@@ -18,7 +18,9 @@ PROGRAM = """
 import os, sys, threading, time
 sys.path.insert(0, '.')
 import mldiagnostics.pipeline.recorder
+from mldiagnostics.pipeline import forks
 
+forks.wait_for_imports.__defaults__ = (60.0,)
 threading.Thread(target=lambda: __import__('slow'), name='mldiagnostics-test', daemon=True).start()
 while not os.path.exists('loading'):
     time.sleep(0.001)

@@ -160,6 +160,7 @@ if __name__ == "__main__":
 
 TERMINATED = """
 import multiprocessing
+recorder._SIGNAL_TIMEOUT_S = 60
 def work(ready, number):
     metrics.record("before", 1.0, step=number)
     for step in range(1000):
@@ -197,6 +198,7 @@ def test_forked_workers_that_are_terminated_lose_nothing(act: str, tmp_path: Pat
 
 LEFT = """
 import multiprocessing
+recorder._SIGNAL_TIMEOUT_S = 60
 def work(number):
     for step in range(200):
         metrics.record("loss", float(step), step=step)

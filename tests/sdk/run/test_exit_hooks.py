@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 BEGIN = """
 import os, signal, sys, threading, time
 from mldiagnostics import machinelearning_run, metrics, RunPhase
+from mldiagnostics.run import closing
+closing.SIGNAL_TIMEOUT_S = 60
 run = machinelearning_run("job", log_system_metrics=False)
 metrics.record("loss", 0.5, step=1)
 """
@@ -180,6 +182,8 @@ def test_a_living_run_shows_it(programs: Programs) -> None:
 HANDLER = """
 import os, signal, sys, time
 from mldiagnostics import machinelearning_run, metrics
+from mldiagnostics.run import closing
+closing.SIGNAL_TIMEOUT_S = 60
 def save(number, frame):
     metrics.record("saved", 1.0)
     os.write(1, b"saved\\n")  # the signal may interrupt a print
@@ -270,6 +274,8 @@ def test_a_run_started_in_a_thread_leaves_signals_alone(programs: Programs) -> N
 
 
 FORK = """
+from mldiagnostics.pipeline import recorder
+recorder._SIGNAL_TIMEOUT_S = 60
 pid = os.fork()
 if pid == 0:
     metrics.record("in the child", 1.0)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 BEGIN = """
 import os, sys, threading, time
 from mldiagnostics import machinelearning_run
+from mldiagnostics.run import closing
+closing.SIGNAL_TIMEOUT_S = 60
 run = machinelearning_run("job", run_workload_id="job", log_system_metrics=False)
 """
 WRITTEN = """

@@ -89,6 +89,8 @@ def test_other_children_leave_the_phase_alone(programs: Programs, tmp_path: Path
 SERVING = """
 import os, threading
 from mldiagnostics import machinelearning_run
+from mldiagnostics.run import closing
+closing.SIGNAL_TIMEOUT_S = 60
 run = machinelearning_run("job", metrics_record_interval_sec=0.5)
 if os.fork():
     os._exit(0)

@@ -11,7 +11,7 @@ from mldiagnostics.pipeline.buffer import Buffer
 from mldiagnostics.pipeline.recorder import RecordPipeline
 from mldiagnostics.pipeline.records import Record
 from mldiagnostics.sinks import SinkRefused, SinkUnavailable, sink_maker
-from mldiagnostics.sinks.cloud_logging import CloudLoggingSink
+from mldiagnostics.sinks.cloud_logging import CloudLoggingSink, CredentialsLookup
 from support.records import DEADLINE_S, ListSink, eventually, origin
 from support.servers.receivers import http_receiver
 
@@ -29,6 +29,7 @@ PROCESS = replace(origin(), project="my-project", region="us-central1")
 @pytest.fixture(autouse=True)
 def _environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLDIAG_SPOOL", str(tmp_path / "spool"))
+    monkeypatch.setattr(CredentialsLookup.wait, "__defaults__", (DEADLINE_S,))
 
 
 @pytest.fixture

@@ -31,6 +31,12 @@ def _environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def enough_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit of a request that a busy machine keeps."""
+    monkeypatch.setattr("mldiagnostics.sinks.otlp_exporters.TIMEOUT_S", DEADLINE_S)
+
+
+@pytest.fixture
 def running() -> Iterator[Collector]:
     """A running collector."""
     with collector() as receiver:
@@ -137,6 +143,7 @@ def test_a_hanging_receiver_delays_neither_other_sinks_nor_the_exit(scheme: str)
         assert steps_received(receiver) == [7]
 
 
+@pytest.mark.usefixtures("enough_time")
 def test_rejected_records_are_dropped_and_counted() -> None:
     with http_receiver() as receiver:
         receiver.status = 400
@@ -150,6 +157,7 @@ def test_rejected_records_are_dropped_and_counted() -> None:
     assert len([each for each in receiver.taken if each.path == "/v1/metrics"]) == 1
 
 
+@pytest.mark.usefixtures("enough_time")
 def test_a_receiver_of_metrics_only_gets_metrics() -> None:
     with http_receiver() as receiver:
         receiver.statuses["/v1/logs"] = 404
@@ -161,6 +169,7 @@ def test_a_receiver_of_metrics_only_gets_metrics() -> None:
         assert [request.path for request in receiver.taken] == ["/v1/metrics"]
 
 
+@pytest.mark.usefixtures("enough_time")
 def test_headers_and_compression_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     with http_receiver() as receiver:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)

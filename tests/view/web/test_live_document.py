@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from mldiagnostics.pipeline.records import Record
 from mldiagnostics.store import open_store
+from mldiagnostics_view.curves.open_runs import OpenRuns
 from playwright.async_api import expect
 from support.programs.pages import NETWORK_CHANGED, visit
 from support.run_files import put_records, put_run
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
     from conftest import Serve
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@pytest.fixture(autouse=True)
+def whole_first_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let answers wait for all records: after one with less, the page reads again."""
+    monkeypatch.setattr(OpenRuns.get, "__kwdefaults__", {"wait_s": 60.0})
 
 
 def put_curves(root: Path, run: str, steps: range, number: int = 1) -> None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import grpc
 import pytest
 from mldiagnostics.diagnostics import counts
+from mldiagnostics.goodput import google_cloud
+from mldiagnostics.goodput.exports import cloud_monitoring
 from mldiagnostics.goodput.exports.cloud_monitoring import MIN_INTERVAL_S, CloudMonitoringSink, maker
 from mldiagnostics.goodput_utils import GCPOptions
 from mldiagnostics.pipeline.buffer import Buffer
@@ -135,6 +137,9 @@ def metadata(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("GCE_METADATA_HOST", f"127.0.0.1:{served.server_port}")
     monkeypatch.setenv("CLOUDSDK_CONFIG", "/nowhere")
     monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)
+    monkeypatch.setattr(cloud_monitoring, "_LOOKUP_TIMEOUT_S", DEADLINE_S)
+    monkeypatch.setattr(google_cloud, "_LOOK_UP_S", DEADLINE_S)
+    monkeypatch.setattr(google_cloud.get_gcp_metadata, "__defaults__", (DEADLINE_S, 3))
     yield
     served.shutdown()
     served.server_close()

@@ -57,7 +57,8 @@ def test_a_log_that_began_anew_is_read_anew(log: Path, tmp_path: Path) -> None:
     assert calculator(log, tmp_path / "cache", 50).get_job_goodput() == (20.0, {}, 0)
 
 
-def test_short_logs_are_not_worth_it(log: Path, tmp_path: Path) -> None:
+def test_short_logs_are_not_worth_it(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_history, "_SLOW_READ_S", 60.0)
     calculator(log, tmp_path / "cache", 50).get_job_goodput()
     assert not (tmp_path / "cache").exists()
 

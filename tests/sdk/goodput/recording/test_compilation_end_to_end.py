@@ -93,10 +93,11 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
         eventually(lambda: (reader.view().open_step(reader.now) or (0,))[0] == HANG_AT)
         hanging = reader.view().account(reader.now)
         process.kill()
-    with job.attempt() as process:
+    # A program that went on could end before this process kills it.
+    with job.attempt(hang_at=KILL_AT) as process:
         job.wait_for_step(KILL_AT, process)
         process.kill()
-    with job.attempt() as process:
+    with job.attempt(hang_at=TERMINATE_AT) as process:
         job.wait_for_step(TERMINATE_AT, process)
         process.terminate()
         assert process.wait(60) == -15

@@ -20,6 +20,11 @@ T = time.time() - 100
 ENDLESS_S = 3600.0  # a query that waited for it would end at the test's time limit
 
 
+@pytest.fixture(autouse=True)
+def _enough_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(written_logs, "OWN_FLUSH_TIMEOUT_S", 60.0)
+
+
 def record(log: str | Path | None = None, *, steps: int = 3) -> GoodputRecorder:
     recorder = GoodputRecorder("job", "goodput_job", logging_enabled=True, log=log)
     recorder.record_job_start_time(T)
@@ -63,7 +68,8 @@ def test_an_object_with_the_peers_name_reads_what_it_wrote(tmp_path: Path, monke
 def test_the_log_of_a_run_has_its_steps(tmp_path: Path) -> None:
     body = """
 from mldiagnostics import machinelearning_run
-from mldiagnostics.goodput import GoodputCalculator
+from mldiagnostics.goodput import GoodputCalculator, written_logs
+written_logs.OWN_FLUSH_TIMEOUT_S = 60
 run = machinelearning_run("run", log_system_metrics=False)
 for step in range(5):
     run.step(step)
@@ -88,7 +94,7 @@ def test_a_log_that_cannot_be_written_delays_a_query_no_longer_than_its_bound(
 def test_a_query_in_a_signal_handler_that_interrupts_a_recorder_returns(tmp_path: Path) -> None:
     body = """
 import signal, threading
-from mldiagnostics.goodput import GoodputCalculator
+from mldiagnostics.goodput import GoodputCalculator, written_logs
 recorder = begin()
 recorder.record_job_start_time()
 calculator = GoodputCalculator("job", "goodput_job")
@@ -109,6 +115,7 @@ while len(answers) < 20:
 signal.setitimer(signal.ITIMER_REAL, 0)
 for other in others:
     other.join()
+written_logs.OWN_FLUSH_TIMEOUT_S = 60  # a handler may interrupt a thread that the flush waits for
 print(answers == sorted(answers), calculator.get_job_goodput()[2] == step - 2)
 """
     assert run_program(body, tmp_path) == ("True True\n", "")

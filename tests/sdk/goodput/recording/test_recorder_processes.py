@@ -243,6 +243,8 @@ ENDS_OF_OPENING = {
     "opened at the exit": "import atexit; atexit.register(go_on.set)",
     "forked meanwhile": """
 import warnings
+from mldiagnostics.goodput.recording import log_writer
+log_writer._FORK_TIMEOUT_S = 60
 warnings.simplefilter("ignore")
 threading.Timer(0.2, go_on.set).start()
 if not os.fork():
