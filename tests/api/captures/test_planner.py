@@ -136,6 +136,18 @@ def test_pods_with_only_the_labels_do_not_belong_to_the_workload() -> None:
     assert {target.pod for target in plan.targets} == {pod["metadata"]["name"] for pod in world.pods[:2]}
 
 
+def test_a_pod_that_no_controller_confirms_is_skipped_and_not_counted() -> None:
+    world = a.job(pods=2)
+    forged = a.pod("forged", labels={"batch.kubernetes.io/job-completion-index": "0"}, owner=world.workload)
+    world.pods.append(forged)
+    target = {"workloadRef": {"kind": "Job", "name": "trainer"}}
+    plan = planned(inventory_of(world), target=target)
+    assert [(each.pod, each.reason) for each in plan.skipped] == [("forged", SkipReason.NOT_CONFIRMED)]
+    assert plan.needed == plan.total == len(plan.targets) == 2
+    named = planned(inventory_of(world), podName=",".join(pod["metadata"]["name"] for pod in world.pods))
+    assert named.needed == named.total == 3
+
+
 def test_a_recreated_workload_of_the_same_name_has_none_of_the_old_pods() -> None:
     world = a.job()
     recreated = a.thing("trainer", kind="Job", api_version="batch/v1", uid="another")

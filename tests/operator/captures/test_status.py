@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from mldiagnostics.capture.model import Reason
 from mldiagnostics_api.manifests.definition import definition_of
+from mldiagnostics_api.names import SkipReason
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_api.v1alpha1 import ConnectionStatus
+from mldiagnostics_operator.captures.outcomes import of_skip
 from mldiagnostics_operator.captures.status import StatusBuilder
 from mldiagnostics_operator.captures.verdict import judge
-from support.cluster.plans import NOW, captured, failed, plan, target_outcomes
+from support.cluster.plans import NOW, captured, failed, plan, skipped, target_outcomes
 
 if TYPE_CHECKING:
     from mldiagnostics_operator.captures.outcomes import TargetOutcome
@@ -127,6 +129,30 @@ def test_conditions_distinguish_recorded_but_not_stored_from_not_recorded() -> N
     status = builder().finished(plan(1), outcomes, judge(outcomes, needed=1), now=NOW)
     assert conditions(status)["Captured"] == ("False", "PartlyCaptured")
     assert conditions(status)["Stored"] == ("False", "NothingToStore")
+
+
+def test_pods_that_no_controller_confirms_are_in_the_results_and_in_no_number() -> None:
+    forged = skipped(9, SkipReason.NOT_CONFIRMED)
+    planned = plan(8, skipped=(forged,), uncounted=1, needed=8)
+    outcomes = [of_skip(forged), *(captured(rank) for rank in range(8))]
+    writer = builder()
+    running = writer.running(planned, now=NOW)
+    progressed = writer.progressed(outcomes[:4], planned)
+    judged = judge(outcomes, needed=8, uncounted=1)
+    finished = writer.finished(planned, outcomes, judged, now=NOW)
+    assert [status.progress for status in (running, progressed, finished)] == ["0/8", "3/8", "8/8"]
+    for status in (running, progressed, finished):
+        assert status.targets
+        assert (status.targets.total, status.targets.skipped) == (8, 0)
+    assert conditions(finished)["Captured"] == ("True", "Captured")
+    assert {c.type: c.message for c in finished.conditions or ()} == {
+        "Accepted": "8 targets are selected",
+        "Captured": "8 of 8 targets recorded",
+        "Stored": "8 traces stored",
+        "Complete": judged.message,
+    }
+    assert judged.message.startswith("8 of 8 targets captured; 1 PositionNotConfirmed, not counted (trainer-9: ")
+    assert ("trainer-9", "Skipped") in [(result.pod, result.state) for result in finished.results or ()]
 
 
 def test_the_skew_is_in_whole_milliseconds() -> None:

@@ -27,7 +27,7 @@ def test_one_more_captured_target_never_makes_it_worse(outcomes: list[TargetOutc
 
 @given(target_outcomes())
 def test_a_cancelled_capture_never_succeeds(outcomes: list[TargetOutcome]) -> None:
-    verdict = cancelled(outcomes)
+    verdict = cancelled(outcomes, len(outcomes))
     assert (verdict.succeeded, verdict.reason) == (False, Words.CANCELLED)
 
 

@@ -85,6 +85,24 @@ def test_an_incomplete_line_is_not_a_record(record: Record, data: st.DataObject)
 
 
 @pytest.mark.parametrize(
+    "part",
+    [
+        f'"value":{"9" * 400}',
+        f'"t":{"9" * 400}',
+        '"values":[null],"nonfinite":5',
+        f'"payload":{"[" * 100_000}',
+        '"value":[1]',
+        '"kind":["metric"]',
+    ],
+    ids=lambda part: part[:20],
+)
+def test_a_hostile_line_is_not_a_record(part: str) -> None:
+    line = encode(Record("metric", 1.0, "loss", None)).rstrip()
+    with pytest.raises(ValueError, match=r"not a record|nested too deeply"):
+        decode(f"{line[:-1]},{part}}}")
+
+
+@pytest.mark.parametrize(
     "line", ["[]", "1", "null", "{}", '{"v":2,"kind":"metric","t":1,"name":"a","rank":0,"attempt":0}']
 )
 def test_a_line_of_another_schema_is_not_a_record(line: str) -> None:

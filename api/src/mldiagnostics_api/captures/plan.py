@@ -81,8 +81,8 @@ class CapturePlan:
 
     @property
     def total(self) -> int:
-        """All targets, skipped ones included."""
-        return len(self.targets) + len(self.skipped)
+        """All targets, skipped ones included; not the pods that are not counted."""
+        return len(self.targets) + len(self.skipped) - self.uncounted
 
     @property
     def start_ns(self) -> int | None:

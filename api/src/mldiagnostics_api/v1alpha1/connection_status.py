@@ -36,7 +36,7 @@ class TargetCounts(Model):
     """Targets by state."""
 
     total: Count | None = None
-    """All targets, skipped ones included."""
+    """All targets, skipped ones included, without pods whose position no controller confirms."""
     captured: Count | None = None
     """Targets whose trace is stored."""
     failed: Count | None = None

@@ -88,6 +88,13 @@ def of_document(document: Any) -> LogEntry | MetricSample | None:
     return entry if entry.source else with_source(entry)
 
 
+def reason_of(error: ValueError | RecursionError) -> str:
+    """Return why a part of a log is skipped."""
+    if isinstance(error, RecursionError):
+        return "is nested too deeply"
+    return "is not JSON" if isinstance(error, json.JSONDecodeError) else str(error)
+
+
 def with_source(entry: LogEntry) -> LogEntry:
     """Return the entry with severity and source of a message of glog or absl."""
     message = entry.message
@@ -104,19 +111,28 @@ def is_at_least(severity: str, least: str) -> bool:
 
 def _of_record(record: Mapping[str, Any]) -> LogEntry | MetricSample | None:
     kind, t = record["kind"], microseconds(record.get("t"))
+    if not isinstance(kind, str):
+        raise ValueError("has a kind that is not a string")  # noqa: TRY004 - a corrupt entry, as any other
     if t is None:
         raise ValueError("has no time")
     process, name = f"rank {record.get('rank', 0)}", _text(record.get("name"))
     if kind == "metric":
         value = record.get("value")
-        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
             return None
         return MetricSample(t, name, value, process)
     if kind in _SILENT or (kind == "event" and name in {"goodput", "segment"}):
         return None
     payload = record.get("payload")
     details = f" {json.dumps(payload)}" if payload else ""
-    return LogEntry(t, f"{name}{details}", process=process, thread=_text(kind))
+    return LogEntry(t, f"{name}{details}", process=process, thread=kind)
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return isfinite(value)
+    except OverflowError as error:
+        raise ValueError("has a value that is too large") from error
 
 
 def _message(document: Mapping[str, Any], payload: Any) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-import zlib
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +12,6 @@ from typing import IO, TYPE_CHECKING, Any
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.layout import RUN_RECORD
 from mldiagnostics.runs.run_goodput import goodput_log
-from mldiagnostics.standard_output import opened
-from mldiagnostics.store import open_store
 from mldiagnostics.text.counts import counted
 from mldiagnostics.text.file_errors import file_problem
 from mldiagnostics.text.timestamps import timestamp
@@ -28,8 +25,9 @@ from mldiagnostics_cli.trace.cloud_logging import JobLogs
 from mldiagnostics_cli.trace.entries import CorruptPart, LogEntry, is_at_least
 from mldiagnostics_cli.trace.events import FOOT, HEAD, TraceEvents
 from mldiagnostics_cli.trace.log_files import read_log
-from mldiagnostics_cli.trace.page import VIEWER, page
+from mldiagnostics_cli.trace.page import VIEWER
 from mldiagnostics_cli.trace.run_tracks import run_events
+from mldiagnostics_cli.trace.writing import GZIP_SUFFIX, PAGE_SUFFIX, STANDARD_OUTPUT, write
 from mldiagnostics_cli.values import DASH, age
 
 if TYPE_CHECKING:
@@ -44,15 +42,10 @@ if TYPE_CHECKING:
     _Source = str | JobLogs | RunRow | list[Path]
 
 
-STDIN = STDOUT = "-"
-GZIP_SUFFIX = ".gz"
-PAGE_SUFFIX = ".html"
+STDIN = STDOUT = STANDARD_OUTPUT
 
 PIECE = 256 * 1024
 """Characters that are compressed and written at once."""
-
-GZIP_LEVEL = 1
-"""The fastest: a trace of text is 8 times smaller with it, 10 times with the slowest."""
 
 _LOG_SUFFIXES = frozenset({".log", ".txt", ".json", ".jsonl", ".csv"})
 
@@ -137,11 +130,12 @@ def write_trace(
         NothingShown: No source has an entry. No file is written then.
         ConfigurationError: A reference does not exist.
         ClusterFailure: The cluster rejects it.
-        StoreError: A run cannot be read, or the file cannot be written.
+        StoreError: A run cannot be read.
+        UnwritableTrace: The file cannot be written.
     """
     trace = WrittenTrace(default_out(_name(references[0])) if out is None else out)
     with ExitStack() as stack:
-        _write(trace, _pieces(trace, _resolved(stack, choice, references), options))
+        write(trace.out, _pieces(trace, _resolved(stack, choice, references), options))
     return trace
 
 
@@ -156,43 +150,6 @@ def show_trace(trace: WrittenTrace, output: OutputFormat) -> None:
         is_page = trace.out.endswith(PAGE_SUFFIX)
         where = "in a browser" if is_page else f"at {VIEWER} or in chrome://tracing"
         note(f"Open the file {where}; it is not uploaded.")
-
-
-def _write(trace: WrittenTrace, pieces: Iterator[bytes]) -> None:
-    if trace.out == STDOUT:
-        output = opened().buffer
-        for piece in pieces:
-            output.write(piece)
-        output.flush()
-        return
-    root, _, name = trace.out.rpartition("/")
-    content = _content(name, pieces)
-    path = Path(trace.out)
-    if path.is_symlink() or (path.exists() and not path.is_file() and not path.is_dir()):
-        _write_into(path, content)
-    else:
-        open_store(root or ("/" if trace.out.startswith("/") else ".")).put(name, content, replace=True)
-
-
-def _content(name: str, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Return the content of a file in the format of its name."""
-    if name.endswith(PAGE_SUFFIX):
-        return page(name.removesuffix(PAGE_SUFFIX).removesuffix(".trace"), _compressed(pieces))
-    return _compressed(pieces) if name.endswith(GZIP_SUFFIX) else pieces
-
-
-def _write_into(path: Path, content: Iterator[bytes]) -> None:
-    """Write into a device, a pipe or the target of a link.
-
-    A stored file would replace it.
-    """
-    try:
-        with path.open("wb") as file:
-            for piece in content:
-                file.write(piece)
-    except OSError as error:
-        problem = file_problem(error, "pass another file with --out")
-        raise ConfigurationError(f"{path}: cannot be written: {problem}") from error
 
 
 def _resolved(stack: ExitStack, choice: SourceChoice, references: Sequence[str | JobLogs]) -> list[_Source]:
@@ -270,12 +227,15 @@ def _texts(trace: WrittenTrace, sources: Iterable[Any], options: TraceOptions) -
 
 def _log_texts(trace: WrittenTrace, log: str | JobLogs, options: TraceOptions) -> Iterator[str]:
     with ExitStack() as stack:
-        title, file = _opened(stack, log)
-        for item in read_log(file):
-            if isinstance(item, CorruptPart):
-                trace.skipped.setdefault(_name(log), _SkippedParts(item)).number += 1
-            elif options.accepts(item):
-                yield trace.events.log(item, title) if isinstance(item, LogEntry) else trace.events.sample(item)
+        try:
+            title, file = _opened(stack, log)
+            for item in read_log(file):
+                if isinstance(item, CorruptPart):
+                    trace.skipped.setdefault(_name(log), _SkippedParts(item)).number += 1
+                elif options.accepts(item):
+                    yield trace.events.log(item, title) if isinstance(item, LogEntry) else trace.events.sample(item)
+        except OSError as error:
+            raise ConfigurationError(f"{_name(log)}: {file_problem(error)}") from error
 
 
 def _opened(stack: ExitStack, log: str | JobLogs) -> tuple[str, IO[bytes]]:
@@ -285,13 +245,6 @@ def _opened(stack: ExitStack, log: str | JobLogs) -> tuple[str, IO[bytes]]:
     if log == STDIN:
         return "stdin", sys.stdin.buffer
     return Path(log).name, stack.enter_context(Path(log).open("rb"))
-
-
-def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    compressor = zlib.compressobj(GZIP_LEVEL, wbits=31)
-    for piece in pieces:
-        yield compressor.compress(piece)
-    yield compressor.flush()
 
 
 _COLUMNS: list[TableColumn[WrittenTrace]] = [

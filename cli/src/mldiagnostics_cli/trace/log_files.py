@@ -8,13 +8,14 @@ import gzip
 import json
 import re
 import time
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
+import zlib
+from typing import IO, TYPE_CHECKING, Any, cast
 
-from mldiagnostics_cli.trace.entries import CorruptPart, LogEntry, MetricSample, of_document
+from mldiagnostics_cli.trace.entries import CorruptPart, LogEntry, MetricSample, of_document, reason_of
 from mldiagnostics_cli.trace.text_lines import TextLogParser
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 
 LogItem = LogEntry | MetricSample | CorruptPart
@@ -28,7 +29,12 @@ _ARRAY = re.compile(r"\s*\[\s*[{\]]")
 _PRETTY = re.compile(r"\s*\{[ \t]*\r?\n")
 _BETWEEN = re.compile(r"[\s,\[\]]*")
 _NEXT_OBJECT = re.compile(r"\n\s{0,2}(?=\{)|\},\s*(?=\{)")
-_CSV_HEAD = re.compile(r"[^\n]*\b(timestamp|receiveTimestamp)\b[^\n]*,|[^\n]*,[^\n]*\b(timestamp|receiveTimestamp)\b")
+_CSV_TIME = re.compile(r"\b(timestamp|receiveTimestamp)\b")
+
+_HEAD_CHARACTERS = 4096
+"""The format is recognised by so many characters; a pipe or a part of a gzip file may return fewer."""
+
+_DAY_US = 24 * 3600 * 10**6
 
 
 def read_log(file: IO[bytes]) -> Iterator[LogItem]:
@@ -39,19 +45,17 @@ def read_log(file: IO[bytes]) -> Iterator[LogItem]:
     """
     start = cast("Any", file).read1(BLOCK_BYTES)
     whole = _Joined(start, file)
-    blocks = _text_blocks(
-        cast("BinaryIO", gzip.GzipFile(fileobj=cast("Any", whole))) if start.startswith(_GZIP) else whole
-    )
-    try:
-        first = next(blocks, "").removeprefix("\ufeff")
-        if _ARRAY.match(first) or _PRETTY.match(first):
-            yield from _json_entries(first, blocks)
-        elif not first.startswith("{") and _CSV_HEAD.match(first):
-            yield from _csv_entries(first, blocks)
-        else:
-            yield from _line_entries(first, blocks)
-    except (EOFError, gzip.BadGzipFile) as error:
-        yield CorruptPart("end of the file", f"is not whole: {error}")
+    damage: list[CorruptPart] = []
+    is_gzip = start.startswith(_GZIP)
+    blocks = _text_blocks(gzip.GzipFile(fileobj=cast("Any", whole)).read1 if is_gzip else whole.read, damage)
+    first = _head(blocks).removeprefix("\ufeff")
+    if _ARRAY.match(first) or _PRETTY.match(first):
+        yield from _json_entries(first, blocks)
+    elif not first.startswith("{") and _is_csv(first):
+        yield from _csv_entries(first, blocks)
+    else:
+        yield from _line_entries(first, blocks)
+    yield from damage
 
 
 class _Joined:
@@ -68,12 +72,31 @@ class _Joined:
         return start or self._file.read1(size)
 
 
-def _text_blocks(file: Any) -> Iterator[str]:
+def _text_blocks(read: Callable[[int], bytes], damage: list[CorruptPart]) -> Iterator[str]:
+    """Yield the text up to its end or its first damaged bytes.
+
+    These are added to `damage`.
+    """
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    while block := file.read(BLOCK_BYTES):
-        yield decoder.decode(block)
+    try:
+        while block := read(BLOCK_BYTES):
+            yield decoder.decode(block)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        damage.append(CorruptPart("end of the file", f"is not whole: {error}"))
     if rest := decoder.decode(b"", final=True):
         yield rest
+
+
+def _head(blocks: Iterator[str]) -> str:
+    head = ""
+    while len(head) < _HEAD_CHARACTERS and (block := next(blocks, None)) is not None:
+        head += block
+    return head
+
+
+def _is_csv(first: str) -> bool:
+    head = first.partition("\n")[0]
+    return "," in head and _CSV_TIME.search(head) is not None
 
 
 def _lines(first: str, blocks: Iterator[str]) -> Iterator[str | None]:
@@ -95,7 +118,7 @@ def _lines(first: str, blocks: Iterator[str]) -> Iterator[str | None]:
 
 
 def _line_entries(first: str, blocks: Iterator[str]) -> Iterator[LogItem]:
-    parser = TextLogParser(year=time.gmtime().tm_year)
+    parser = TextLogParser(latest=time.time_ns() // 1000 + _DAY_US)
     for line in _lines(first, blocks):
         yield from parser.feed(line)
     yield from parser.finish()
@@ -144,8 +167,8 @@ def _csv_entries(first: str, blocks: Iterator[str]) -> Iterator[LogItem]:
 def _of_object(document: Any, place: str) -> Iterator[LogItem]:
     try:
         entry = of_document(document)
-    except ValueError as error:
-        yield CorruptPart(place, str(error))
+    except (ValueError, RecursionError) as error:
+        yield CorruptPart(place, reason_of(error))
     else:
         if entry is not None:
             yield entry

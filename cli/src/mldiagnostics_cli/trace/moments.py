@@ -51,11 +51,18 @@ def of_clock(second: str, fraction: str | None, zone: str | None) -> int | None:
     return None if whole is None else whole + (int(fraction[:6].ljust(6, "0")) if fraction else 0)
 
 
-def of_glog(stamp: str, year: int) -> int | None:
-    """Return the microseconds of glog's `1121 10:00:00.123456`, which has no year."""
+def of_glog(stamp: str, year: int, *, latest: int | None = None) -> int | None:
+    """Return the microseconds of glog's `1121 10:00:00.123456`, which has no year.
+
+    Args:
+        stamp: The time.
+        year: Its year.
+        latest: A moment in microseconds; a later time, and a day that the year lacks, is of the year before.
+    """
     month_day, _, clock = stamp.partition(" ")
     clock, _, fraction = clock.partition(".")
-    return of_clock(f"{year:04}-{month_day[:2]}-{month_day[2:]} {clock}", fraction or None, None)
+    t = of_clock(f"{year:04}-{month_day[:2]}-{month_day[2:]} {clock}", fraction or None, None)
+    return of_glog(stamp, year - 1) if latest is not None and (t is None or t > latest) else t
 
 
 @lru_cache(maxsize=4096)

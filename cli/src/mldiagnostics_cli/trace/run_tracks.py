@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import LogUnreadable, MLDiagnosticsError
@@ -42,7 +43,9 @@ def run_events(events: TraceEvents, run: RunRow, *, now: int, log: str) -> Itera
         yield from _session_events(events, session, title)
     root, _, folder = run.directory.rpartition("/")
     for record in read_records(root or "/", folder, kinds=_SHOWN):
-        item = of_document(_shown(record))
+        item = None
+        with suppress(ValueError, RecursionError):  # left out, as a broken line is
+            item = of_document(_shown(record))
         if isinstance(item, MetricSample):
             yield events.sample(item, f"{title}: ")
         elif isinstance(item, LogEntry):
@@ -94,7 +97,7 @@ def _windows(session: SessionRow) -> Iterator[tuple[str, int, int]]:
             start, end = microseconds(target.get("start")), microseconds(target.get("stop"))
             if start is not None and end is not None and start <= end:
                 yield str(target.get("pod") or target.get("stem") or target.get("host")), start, end
-    except (MLDiagnosticsError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (MLDiagnosticsError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         note(f"{session.url}/{CAPTURE_RECORD}: is not valid: {error}; the capture is shown when it was stored")
 
 

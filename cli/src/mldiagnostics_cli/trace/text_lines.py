@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from typing import TYPE_CHECKING
 
-from mldiagnostics_cli.trace.entries import CorruptPart, LogEntry, MetricSample, of_document, with_source
+from mldiagnostics_cli.trace.entries import CorruptPart, LogEntry, MetricSample, of_document, reason_of, with_source
 from mldiagnostics_cli.trace.moments import CLOCK, of_clock, of_glog
 
 if TYPE_CHECKING:
@@ -35,11 +36,11 @@ class TextLogParser:
     A line without a time belongs to the entry before it in the same container.
 
     Args:
-        year: Year of times that have none, such as glog's.
+        latest: Latest moment of a time without a year, such as glog's, in microseconds since 1970.
     """
 
-    def __init__(self, *, year: int) -> None:
-        self._year = year
+    def __init__(self, *, latest: int) -> None:
+        self._latest, self._year = latest, time.gmtime(latest / 1e6).tm_year
         self._open: dict[tuple[str, str], LogEntry] = {}
         self._number = 0
 
@@ -52,7 +53,7 @@ class TextLogParser:
         process = thread = ""
         if line.startswith("[") and (match := _PREFIX.match(line)):
             process, thread, line = match[1], match[2], line[match.end() :]
-        t, message = _timed(line, self._year)
+        t, message = self._timed(line)
         if message.startswith("{"):
             yield from self._document(message, t, process, thread)
         elif t is not None:
@@ -74,13 +75,12 @@ class TextLogParser:
                 document.setdefault("timestamp", t)
             entry = of_document(document)
         except (ValueError, RecursionError) as error:
-            reason = "is not JSON" if isinstance(error, json.JSONDecodeError) else str(error)
             if t is not None:
                 yield from self._begin(LogEntry(t, text, process, thread))
             elif (process, thread) in self._open:
                 yield from self._continue(text, process, thread)
             else:
-                yield CorruptPart(self._line(), reason)
+                yield CorruptPart(self._line(), reason_of(error))
             return
         if isinstance(entry, LogEntry):
             entry = entry._replace(process=process or entry.process, thread=thread or entry.thread)
@@ -105,20 +105,19 @@ class TextLogParser:
         elif len(entry.message) + len(line) < MAX_CONTINUATION:
             self._open[process, thread] = entry._replace(message=f"{entry.message}\n{line}")
 
-    def _line(self) -> str:
-        return f"line {self._number}"
-
-
-def _timed(line: str, year: int) -> tuple[int | None, str]:
-    """Return the time at the start of a line, and the message after it."""
-    start = 1 if line.startswith("[") else 0
-    match = CLOCK.match(line, start)
-    if match is not None:
+    def _timed(self, line: str) -> tuple[int | None, str]:
+        """Return the time at the start of a line, and the message after it."""
+        start = 1 if line.startswith("[") else 0
+        match = CLOCK.match(line, start)
+        if match is None:
+            glog = _GLOG_TIME.match(line)
+            return (None if glog is None else of_glog(glog[1], self._year, latest=self._latest)), line
         message = line[match.end() :].lstrip(" \t]")
         own = CLOCK.match(message)  # of the program, after that of kubectl
         return of_clock(*match.group("second", "fraction", "zone")), message[own.end() :].lstrip() if own else message
-    glog = _GLOG_TIME.match(line)
-    return (None if glog is None else of_glog(glog[1], year)), line
+
+    def _line(self) -> str:
+        return f"line {self._number}"
 
 
 def _severity(message: str) -> str:

@@ -147,7 +147,7 @@ class CaptureAttempt:
     async def _finish_without_capture(self, plan: CapturePlan) -> None:
         outcomes = not_captured(plan)
         if plan.dry_run:
-            verdict = dry_run(outcomes, len(plan.targets))
+            verdict = dry_run(len(plan.targets), plan.total)
         else:
             verdict = judge(outcomes, needed=plan.needed, uncounted=plan.uncounted)
         await self._closer.finish(plan, None, outcomes, verdict)

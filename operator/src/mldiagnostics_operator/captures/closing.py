@@ -42,7 +42,7 @@ class CaptureCloser:
     def judge(self, plan: CapturePlan, outcomes: Sequence[TargetOutcome]) -> Verdict:
         """Return the verdict on the targets' outcomes; a cancelled capture has failed."""
         if self.state.cancel_requested:
-            return cancelled(outcomes)
+            return cancelled(outcomes, plan.total)
         return judge(outcomes, needed=plan.needed, uncounted=plan.uncounted)
 
     async def finish(

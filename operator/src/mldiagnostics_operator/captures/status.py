@@ -67,7 +67,9 @@ class StatusBuilder:
                 "planned_start_time": plan.planned_start,
                 "deadline": plan.deadline,
                 "progress": f"0/{plan.total}",
-                "targets": TargetCounts(total=plan.total, captured=0, failed=0, skipped=len(plan.skipped)),
+                "targets": TargetCounts(
+                    total=plan.total, captured=0, failed=0, skipped=len(plan.skipped) - plan.uncounted
+                ),
                 "bytes": None,
                 "results": None,
             },
@@ -81,9 +83,7 @@ class StatusBuilder:
     def progressed(self, outcomes: Iterable[TargetOutcome], plan: CapturePlan) -> ConnectionStatus:
         """Return the status with the targets that have ended, skipped ones included."""
         ended = list(outcomes)
-        return self._write(
-            {**_numbers(ended, plan.total), "results": results(ended, max_bytes=_PROGRESS_BYTES)}, [], None
-        )
+        return self._write({**_numbers(ended, plan), "results": results(ended, max_bytes=_PROGRESS_BYTES)}, [], None)
 
     def refused(self, reason: str, message: str, *, now: datetime) -> ConnectionStatus:
         """Return the final status of a capture that recorded nothing."""
@@ -113,12 +113,12 @@ class StatusBuilder:
             (ConditionType.ACCEPTED, "True", ProgressReason.ACCEPTED, f"{selected} selected")
         ]
         if not plan.dry_run:
-            changes += [_captured(outcomes), _stored(outcomes)]
+            changes += [_captured(outcomes, plan.total), _stored(outcomes)]
         if diagnosis is not None:
             changes.append((ConditionType.DIAGNOSED, "Unknown", "Pending", "the traces wait for their diagnosis"))
         return self._close(
             {
-                **_numbers(outcomes, plan.total),
+                **_numbers(outcomes, plan),
                 "message": verdict.message,
                 "session_id": plan.session,
                 "attempt": plan.attempt,
@@ -190,16 +190,20 @@ def _shown(message: str) -> str:
     return printable(message)[:_MESSAGE_LENGTH]
 
 
-def _numbers(outcomes: Sequence[TargetOutcome], total: int) -> dict[str, object]:
+def _numbers(outcomes: Sequence[TargetOutcome], plan: CapturePlan) -> dict[str, object]:
+    """Return the numbers of targets.
+
+    Pods that are not counted have results, but are in none of the numbers.
+    """
     states = count(outcomes)
     captured = states[TargetState.CAPTURED]
     return {
-        "progress": f"{captured}/{total}",
+        "progress": f"{captured}/{plan.total}",
         "targets": TargetCounts(
-            total=total,
+            total=plan.total,
             captured=captured,
             failed=states[TargetState.FAILED] + states[TargetState.CANCELLED],
-            skipped=states[TargetState.SKIPPED],
+            skipped=states[TargetState.SKIPPED] - plan.uncounted,
         ),
         "bytes": sum(outcome.bytes or 0 for outcome in outcomes if outcome.stored),
     }
@@ -211,10 +215,10 @@ def _skew_ms(outcomes: Sequence[TargetOutcome]) -> int | None:
     return None if span is None else min(round(span / timedelta(milliseconds=1)), 2**31 - 1)
 
 
-def _captured(outcomes: Sequence[TargetOutcome]) -> ConditionChange:
+def _captured(outcomes: Sequence[TargetOutcome], total: int) -> ConditionChange:
     recorded = sum(outcome.stored or outcome.reason in _NOT_STORED for outcome in outcomes)
-    whole = recorded == len(outcomes)
-    message = f"{counted_of(recorded, len(outcomes), 'target')} recorded"
+    whole = recorded == total
+    message = f"{counted_of(recorded, total, 'target')} recorded"
     reason = ProgressReason.CAPTURED if whole else ProgressReason.PARTLY_CAPTURED
     return (ConditionType.CAPTURED, "True" if whole else "False", reason, message)
 

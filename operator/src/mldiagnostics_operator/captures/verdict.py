@@ -59,10 +59,10 @@ def judge(outcomes: Sequence[TargetOutcome], *, needed: int, uncounted: int = 0)
     return Verdict(succeeded=False, reason=str(reason), message=f"{message}; at least {needed} must be captured")
 
 
-def cancelled(outcomes: Sequence[TargetOutcome]) -> Verdict:
+def cancelled(outcomes: Sequence[TargetOutcome], total: int) -> Verdict:
     """Return the verdict on a cancelled capture: it failed, even if traces are stored."""
     stored = sum(outcome.stored for outcome in outcomes)
-    message = f"cancelled by spec.cancel; traces of {counted_of(stored, len(outcomes), 'target')} are stored"
+    message = f"cancelled by spec.cancel; traces of {counted_of(stored, total, 'target')} are stored"
     return Verdict(succeeded=False, reason=str(names.CompleteReason.CANCELLED), message=message)
 
 
@@ -74,7 +74,7 @@ def pending_diagnosis(plan: CapturePlan, outcomes: Sequence[TargetOutcome]) -> C
     return CaptureDiagnosis(state="Pending", summary="pending", runs=runs[:_RUNS] or None)
 
 
-def dry_run(outcomes: Sequence[TargetOutcome], targets: int) -> Verdict:
+def dry_run(targets: int, total: int) -> Verdict:
     """Return the verdict on a dry run, which succeeds even without targets."""
-    message = f"dry run: {counted_of(targets, len(outcomes), 'target')} would be captured"
+    message = f"dry run: {counted_of(targets, total, 'target')} would be captured"
     return Verdict(succeeded=True, reason=str(names.CompleteReason.DRY_RUN), message=message)

@@ -104,7 +104,10 @@ def decode(line: str | bytes) -> Record:
     Raises:
         ValueError: the line is incomplete, not JSON, of another schema, or lacks a required key.
     """
-    document = json.loads(line)
+    try:
+        document = json.loads(line)
+    except RecursionError as error:
+        raise ValueError(f"nested too deeply: {line[:200]!r}") from error
     try:
         _require_known(document["v"], document["kind"])
         value = _value(document.get("value"), document.get("values"), document.get("nonfinite") or "")
@@ -120,7 +123,7 @@ def decode(line: str | bytes) -> Record:
             unit=document.get("unit") or "",
             payload=document.get("payload"),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise ValueError(f"not a record of schema {SCHEMA_VERSION}: {error!r} in {line[:200]!r}") from error
 
 
