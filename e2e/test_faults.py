@@ -14,6 +14,7 @@ from demo.installation import NAMESPACE as OPERATOR_NAMESPACE
 from demo.installation import OPERATOR
 from demo.kubectl import Kubectl, eventually
 from scene import NAMESPACE, capture, captured_pods, solo
+from support.time_limits import with_enough_time
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
@@ -86,7 +87,8 @@ def end(kubectl: Kubectl, name: str, *, deadline_s: float = 90) -> dict[str, Any
 
 
 def test_a_pod_deleted_during_a_capture_fails_alone(kubectl: Kubectl) -> None:
-    for duration_s in (5, 20, 60):
+    def delete_one(duration_s: int) -> tuple[dict[str, Any], str, str]:
+        """Return the capture, the deleted pod and the other one."""
         name = f"mortal-{duration_s}"
         with solo(kubectl, "Deployment", name, pods=2):
             rollout = ("rollout", "status", f"deployment/{name}", f"--namespace={NAMESPACE}", "--timeout=90s")
@@ -97,9 +99,12 @@ def test_a_pod_deleted_during_a_capture_fails_alone(kubectl: Kubectl) -> None:
             manifest = capture(name, target=target, durationSeconds=duration_s, minimumCaptured=1)
             apply_until(kubectl, manifest, started_or_finished)
             kubectl("delete", "pod", victim, f"--namespace={NAMESPACE}", DELETE_NOW)
-            done = end(kubectl, name, deadline_s=90 + duration_s)
-        if victim not in captured_pods(done):  # else it was deleted after the recording
-            break
+            return end(kubectl, name, deadline_s=90 + duration_s), victim, survivor
+
+    def was_recording(attempt: tuple[dict[str, Any], str, str]) -> bool:
+        return attempt[1] not in captured_pods(attempt[0])
+
+    done, victim, survivor = with_enough_time(delete_one, was_recording, limits_s=(5, 20, 60))
     assert done["status"]["phase"] == "Succeeded"
     assert captured_pods(done) == [survivor]
     (lost,) = (result for result in done["status"]["results"] if result["pod"] == victim)
@@ -120,14 +125,18 @@ def test_a_port_without_a_server_is_named(kubectl: Kubectl) -> None:
 def test_an_operator_killed_during_a_capture_is_replaced_and_captures_again(
     kubectl: Kubectl, training: list[str], tmp_path: Path
 ) -> None:
-    for duration_s in (10, 30, 90):
+    def kill_during(duration_s: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the capture before and after."""
         manifest = capture(f"killed-{duration_s}", target=JOBSET, durationSeconds=duration_s)
         running = apply_until(kubectl, manifest, started_or_finished)
         kill_holder(kubectl, running)
-        done = end(kubectl, f"killed-{duration_s}", deadline_s=140 + duration_s)
-        status = done["status"]
-        if status["attempt"] > 1:  # else the operator was killed after the recording
-            break
+        return running, end(kubectl, f"killed-{duration_s}", deadline_s=140 + duration_s)
+
+    def was_recording(attempt: tuple[dict[str, Any], dict[str, Any]]) -> bool:
+        return int(attempt[1]["status"]["attempt"]) > 1
+
+    running, done = with_enough_time(kill_during, was_recording, limits_s=(10, 30, 90))
+    status = done["status"]
     assert (status["phase"], status["attempt"]) == ("Succeeded", 2)
     assert status["sessionId"] == f"{running['status']['sessionId']}-2"
     assert status["holder"] != running["status"]["holder"]
@@ -177,15 +186,18 @@ def test_captures_of_the_same_pods_run_one_after_the_other(kubectl: Kubectl) -> 
         item = kubectl.get("mldc", name, f"--namespace={NAMESPACE}")
         return str(capturing.condition(item, "Accepted").get("reason", ""))
 
-    for duration_s in (4, 20, 60):
+    def both(duration_s: int) -> tuple[str, dict[str, Any], dict[str, Any]]:
+        """Return the reason why the second capture waits, and both results."""
         names = (f"first-{duration_s}", f"second-{duration_s}")
         apply_until(kubectl, capture(names[0], target=JOBSET, durationSeconds=duration_s), planned_or_finished)
         kubectl.apply(capture(names[1], **BRIEF))
         waits = partial(reason_of, names[1])
         reason = eventually(waits, "the reason why the second capture waits", deadline_s=60)
         first, second = (end(kubectl, name, deadline_s=90 + duration_s)["status"] for name in names)
-        if reason == "PodBusy":  # else the first capture ended before the second was seen
-            break
+        return reason, first, second
+
+    # The first one may have ended before the second one is seen.
+    reason, first, second = with_enough_time(both, lambda attempt: attempt[0] == "PodBusy", limits_s=(4, 20, 60))
     assert reason == "PodBusy"
     assert (first["phase"], second["phase"]) == ("Succeeded", "Succeeded")
     stops = [_time(result["stopTime"]) for result in first["results"]]

@@ -139,7 +139,7 @@ def test_a_stage_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) ->
     """Its output names where it hung, and the next stage runs."""
     place = 'File "<string>", line 3 in <module>'
 
-    def hang(silence_s: float) -> str:
+    def hang(silence_s: int) -> str:
         """Return the output."""
         pipe = tmp_path / f"pipe-{silence_s:g}"
         os.mkfifo(pipe)

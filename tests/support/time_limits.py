@@ -9,17 +9,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_LIMITS_S = (3.0, 30.0, 90.0)
+_LIMITS_S = (3, 30, 90)
 
 
-def with_enough_time(attempt: Callable[[float], T], is_expected: Callable[[T], bool]) -> T:
+def with_enough_time(
+    attempt: Callable[[int], T], is_expected: Callable[[T], bool], *, limits_s: tuple[int, int, int] = _LIMITS_S
+) -> T:
     """Return the first expected result, or the one with the longest limit.
 
     Args:
         attempt: Gets its time limit in seconds.
         is_expected: Whether a result needs no repetition.
+        limits_s: The limits in turn.
     """
-    for limit_s in _LIMITS_S[:-1]:
+    for limit_s in limits_s[:-1]:
         if is_expected(result := attempt(limit_s)):
             return result
-    return attempt(_LIMITS_S[-1])
+    return attempt(limits_s[-1])

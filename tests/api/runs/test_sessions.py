@@ -47,6 +47,12 @@ def test_files_show_the_sessions_that_nobody_reported() -> None:
     )
 
 
+def test_names_that_a_status_cannot_have_are_left_out() -> None:
+    names = ["a" * 254, "b\udcff", "c\nd", "e" * 253, "größe"]
+    files = [(f"plugins/profile/{name}/host.xplane.pb", NOW) for name in names]
+    assert [each.id for each in adopted_sessions(files, "volume:///ml/run")] == ["e" * 253, "größe"]
+
+
 def test_a_capture_updates_its_session_and_files_replace_nothing() -> None:
     known = MLRunStatus(profile_sessions=[session("c"), session("p", "Program"), session("f", "Files", "Stored")])
     later = [session("c", state="Succeeded"), session("p", "Files"), session("c", "Files"), session("new", "Files")]

@@ -27,8 +27,6 @@ MAX_EVENTS: Final = 100_000
 RUN_ID_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 INCARNATION_PATTERN: Final = r"^[0-9a-f]{8}$"
 
-_LARGEST_STEP: Final = 2**53
-
 
 def _cut(limit: int) -> BeforeValidator:
     """Cut a text for people; a long message must not lose the report."""
@@ -47,6 +45,7 @@ Label = Annotated[str, _cut(256), Field(max_length=256), _Encodable]
 """A name that people choose; the rest is cut off."""
 Message = Annotated[str, _cut(1024), Field(max_length=1024), _Encodable]
 """A sentence for people; the rest is cut off."""
+Notes = Annotated[str, _cut(MAX_NOTES), Field(max_length=MAX_NOTES), _Encodable]
 
 
 def _fitting_tags(tags: object) -> object:
@@ -59,6 +58,8 @@ Url = Annotated[str, Field(max_length=2048), _Encodable]
 Seconds = Annotated[float, Field(ge=0, le=END_OF_TIME_S, allow_inf_nan=False)]
 """Unix time, or a duration."""
 Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Step = Annotated[int, Field(ge=0, le=2**53)]
+"""A step, or another number that grows with each report."""
 MetricName = Annotated[str, Field(min_length=1, max_length=200), _Encodable]
 Phase = Literal["Active", "Completed", "Failed"]
 
@@ -96,7 +97,7 @@ class ProfilerReport(Model):
 class ProgressReport(Model):
     """How far a process is."""
 
-    step: Annotated[int, Field(ge=0, le=_LARGEST_STEP)] | None = None
+    step: Step | None = None
     """The last step that ended."""
     step_time_seconds: Seconds | None = None
     """Duration of recent steps, in seconds."""
@@ -113,7 +114,7 @@ class RunReport(Model):
     """Group of the run."""
     tags: ReportedTags = ()
     """Words to find the run by; those that are not valid are left out."""
-    notes: Annotated[str, _cut(MAX_NOTES), Field(max_length=MAX_NOTES), _Encodable] = ""
+    notes: Notes = ""
     """Remarks about the run, for people; the rest is cut off."""
     storage: Url = ""
     """Root of the run's files."""
@@ -152,7 +153,7 @@ class SessionReport(Model):
 class EventsReport(Model):
     """Goodput events of one process, packed; from the process that leads."""
 
-    first: Annotated[int, Field(ge=0, le=_LARGEST_STEP)] = 0
+    first: Step = 0
     """Index of the first item in the events of this incarnation."""
     items: Annotated[list[Any], Field(max_length=MAX_EVENTS)] = Field(default_factory=list)
     """Events as `mldiagnostics.goodput.events.packing` packs them."""
@@ -165,7 +166,7 @@ class Report(Model):
     """Version of this format."""
     incarnation: Annotated[str, Field(pattern=INCARNATION_PATTERN)]
     """8 hex digits that no other process of the run has."""
-    sequence: Annotated[int, Field(ge=1, le=_LARGEST_STEP)]
+    sequence: Annotated[int, Field(ge=1, le=2**53)]
     """Number of the report in its incarnation, from 1."""
     sent: Seconds
     """When the report was made, in Unix seconds by the clock of the process."""

@@ -65,19 +65,6 @@ def shown_configs(sections: Mapping[str, Mapping[str, bytes]]) -> Generator[None
     return ShownConfigs(kept, omitted)
 
 
-def restored_configs(sections: Mapping[str, Mapping[str, Any]], omitted: int) -> ShownConfigs:
-    """Return configurations from a journal.
-
-    Earlier versions wrote values of any type.
-    """
-    texts = {
-        section: {key: value if isinstance(value, str) else json.dumps(value) for key, value in entries.items()}
-        for section, entries in sections.items()
-        if entries
-    }
-    return ShownConfigs(texts, omitted)
-
-
 def _text(key: str, value: bytes) -> str | None:
     """Return an entry's value as text; None if it is too large or not JSON."""
     if len(key) > _KEY or len(value) > _LONGEST:

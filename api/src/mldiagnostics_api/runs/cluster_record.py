@@ -51,7 +51,7 @@ def merged_record(earlier: Mapping[str, Any], newer: Mapping[str, Any]) -> Mappi
 
 
 def last_change(status: MLRunStatus) -> datetime | None:
-    """Return the latest time that the status shows of the last attempt; None without one."""
+    """Return the latest time of the last attempt; None without one."""
     last = (status.attempts or [RunAttempt(attempt=0)])[-1]
     start_up = [] if last.start_up is None else [time for _, time in last.start_up if time is not None]
     return max((time for time in (last.start_time, last.end_time, *start_up) if time is not None), default=None)

@@ -23,6 +23,8 @@ OF_FILES: Final = "Files"
 _STORED: Final = "Stored"
 _SUCCESSES: Final = frozenset({CompleteReason.SUCCEEDED, CompleteReason.PARTLY_SUCCEEDED, _STORED, "stored", "spooled"})
 """States of profiles that can be opened: of captures, files and programs."""
+MAX_ID: Final = 253
+"""Longest name of a session in a status."""
 _NAMED: Final = 3
 """Profiles that one message names."""
 NO_TIME: Final = datetime.min.replace(tzinfo=UTC)
@@ -57,6 +59,8 @@ def capture_sessions(
 def adopted_sessions(files: Iterable[tuple[str, datetime]], directory: str) -> list[RunSession]:
     """Return the sessions whose traces are in the log directory of a run.
 
+    A name that the status cannot have is left out: users choose it.
+
     Args:
         files: Key below the directory and time of each file.
         directory: The log directory.
@@ -65,7 +69,7 @@ def adopted_sessions(files: Iterable[tuple[str, datetime]], directory: str) -> l
     last: dict[str, datetime] = {}
     for key, modified in files:
         name = layout.session_of(key)
-        if name is not None:
+        if name is not None and len(name) <= MAX_ID and name.isprintable():
             first[name] = min(modified, first.get(name, modified))
             last[name] = max(modified, last.get(name, modified))
     return [

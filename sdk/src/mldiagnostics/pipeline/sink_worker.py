@@ -121,7 +121,10 @@ class SinkWorker:
         self._held_sizes.append((len(records), size))
 
     def _settle(self, count: int) -> None:
-        """Take the first records out of memory; the bytes of a batch are free once its last record is."""
+        """Take the first records out of memory.
+
+        The bytes of a batch are free once its last record is.
+        """
         for _ in range(count):
             self._held.popleft()
         self._settled += count

@@ -107,7 +107,10 @@ class Segments:
         self._bytes += len(data)
 
     def _remove_part(self) -> None:
-        """Remove the part of a batch that a full disk wrote; leave a file that cannot be changed any more."""
+        """Remove the part of a batch that a full disk wrote.
+
+        A file that cannot be changed any more is left.
+        """
         try:
             os.ftruncate(self._file, self._bytes)
         except OSError:  # of a disk that failed, or became read-only

@@ -124,7 +124,10 @@ class SpooledSink:
 
 
 class WaitingRecords:
-    """A file of records in a spool directory, sent in order; a second file has the number of bytes that were sent."""
+    """A file of records in a spool directory, sent in order.
+
+    A second file has the number of bytes that were sent.
+    """
 
     def __init__(self, files: Path) -> None:
         self._path = files / "records.jsonl"

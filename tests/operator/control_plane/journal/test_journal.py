@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.goodput.events import packing
@@ -28,7 +29,6 @@ from support.cluster.reports import apply, body_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import pytest
 
 KEY = RunKey("ml", "a" * 64)
 ROOT = Location.parse("volume:///runs")
@@ -233,6 +233,35 @@ async def test_runs_that_end_in_one_namespace_leave_writes_for_another(tmp_path:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     storage.close()
+
+
+@pytest.mark.parametrize("processes", ['"a":{}', '"a":5', '"a":{"sequence":1,"firstReceived":"x","host":{}}', "torn"])
+async def test_a_journal_that_a_user_wrote_is_ignored_and_replaced(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, processes: str
+) -> None:
+    storage, table = Storage(tmp_path), ReportTable()
+    journal = Journal(table, storage, ROOT)
+    apply(table, KEY, REPORT, Sender("ml", "default", "pod", "uid", "node"), 1.0)
+    await journal.flush(KEY)
+    replace_processes(tmp_path, processes)
+    following = ReportTable()
+    journal = Journal(following, storage, ROOT)
+    await journal.recall(KEY)
+    assert "the journal is ignored" in caplog.text
+    assert following.view(KEY) is None
+    apply(following, KEY, REPORT, Sender("ml", "default", "pod", "uid", "node"), 2.0)
+    await journal.flush(KEY)
+    assert following.answer(KEY, f"{0:08x}").persisted_sequence == 1
+    last = ReportTable()
+    await Journal(last, storage, ROOT).recall(KEY)
+    storage.close()
+    assert last.view(KEY) is not None
+
+
+def replace_processes(volume: Path, processes: str) -> None:
+    [file] = volume.rglob("state.json")
+    head, separator, _ = file.read_text().partition("{\n")
+    file.write_text(f"{head}{separator}{processes}\n}}}}")
 
 
 async def test_a_journal_in_a_bucket_is_recalled_by_the_next_leader(bucket_url: str, tmp_path: Path) -> None:

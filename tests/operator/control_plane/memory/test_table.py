@@ -3,7 +3,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +17,7 @@ from mldiagnostics_operator.control_plane.http.intake import misses_events
 from mldiagnostics_operator.control_plane.identity.sender import Sender
 from mldiagnostics_operator.control_plane.memory import run_events, table
 from mldiagnostics_operator.control_plane.memory.budget import FairBudget, ReportBudget
-from mldiagnostics_operator.control_plane.memory.journal_page import JournalContent
+from mldiagnostics_operator.control_plane.memory.journal_page import JournalContent, read_state
 from mldiagnostics_operator.control_plane.memory.run_memory import Change, WrittenFile
 from mldiagnostics_operator.control_plane.memory.table import NotTheReporter, ReportTable, TableFull
 from mldiagnostics_operator.control_plane.slices import finished
@@ -132,9 +131,9 @@ def test_a_journal_below_newer_reports_changes_nothing_of_them(reports: list[Pac
 def content(reported: ReportTable) -> JournalContent:
     """Persist everything, and return what a journal has then."""
     page = persist(reported, KEY)
-    state = orjson.loads(page.state)
+    state = finished(read_state(page.state, KEY))
     events = {name: segment.count for name, segment in page.segments.items()}
-    return JournalContent(state["owner"], state["firstReceived"], state, events)
+    return JournalContent(state.facts.owner, state, events)
 
 
 def test_only_persisted_reports_are_acknowledged() -> None:
@@ -180,7 +179,8 @@ def test_the_account_ends_with_the_newest_report_although_the_clock_of_its_proce
 def test_a_journal_of_an_earlier_version_has_the_seconds_of_that_moment_alone() -> None:
     saved = content(applied([leads(0, 1, sent=90.0)]))
     after = ReportTable()
-    finished(after.restore(KEY, replace(saved, state={**saved.state, "eventsUntil": 90.0})))
+    facts_of_before = saved.state.facts.model_copy(update={"events_until": 90.0})
+    finished(after.restore(KEY, replace(saved, state=replace(saved.state, facts=facts_of_before))))
     assert facts(after).events_until == 90.0
     apply(after, KEY, leads(0, 2, sent=20.0), POD, 2.0)
     assert facts(persist_all(after)).events_until == 20.0

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 from itertools import count, islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from mldiagnostics import layout
 from mldiagnostics.capture.tasks import cancel_all
@@ -266,7 +266,7 @@ class Journal:
 
     async def _read(self, key: RunKey, owner: str, directory: LogDirectory) -> None:
         """Add the journal of a run to the memory."""
-        text, state = b"", dict[str, Any]()
+        text, state = b"", None
         try:
             text = await directory.load(layout.REPORTED_STATE, max_bytes=MAX_STATE_BYTES)
             state = await sliced(read_state(text, key))
@@ -284,15 +284,9 @@ class Journal:
                 events[segment.incarnation] = max(events.get(segment.incarnation, 0), segment.number)
         self._marks[key] = read_mark(text)
         self._shares.restored(key, JournalSize(len(text), size))
-        if state:
-            known = state.get("processes", {})
-            content = JournalContent(
-                state.get("owner", owner),
-                state.get("firstReceived", 0.0),
-                state,
-                {name: number for name, number in events.items() if name in known},
-            )
-            await sliced(self._table.restore(key, content))
+        if state is not None:
+            known = {name: number for name, number in events.items() if name in state.processes}
+            await sliced(self._table.restore(key, JournalContent(state.facts.owner or owner, state, known)))
 
 
 async def _finish(writes: Collection[asyncio.Task[bool]], end_s: float) -> None:

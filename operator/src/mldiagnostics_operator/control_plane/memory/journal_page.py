@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 from mldiagnostics_api.reports.run_key import RunKey
 
+from mldiagnostics_operator.control_plane.memory.saved_state import SavedFacts, SavedProcess, SavedState, validated
+
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
 
@@ -54,8 +56,7 @@ class JournalContent:
     """Content of the journal of a run."""
 
     owner: str
-    first_received: float
-    state: Mapping[str, Any]
+    state: SavedState
     events: Mapping[str, int]
     """Number of persisted events, by incarnation."""
 
@@ -85,7 +86,7 @@ def read_key(head: bytes) -> RunKey | None:
     return RunKey(match[2].decode("utf-8", "replace"), match[3].decode("utf-8", "replace")) if match else None
 
 
-def read_state(text: bytes, key: RunKey) -> Generator[None, None, dict[str, Any]]:
+def read_state(text: bytes, key: RunKey) -> Generator[None, None, SavedState]:
     """Return the facts of a run; yield after each slice of work.
 
     Raises:
@@ -97,9 +98,10 @@ def read_state(text: bytes, key: RunKey) -> Generator[None, None, dict[str, Any]
         raise ValueError(f"not a state of version {STATE_VERSION}")
     if (state.get("namespace"), state.get("runId")) != key:
         raise ValueError(f"is of another run, in namespace {state.get('namespace')!r}")
+    processes = dict[str, SavedProcess]()
     if separator:
-        state["processes"] = {}
         for line in rest.removesuffix(b"\n}}").split(b"\n"):
-            state["processes"] |= orjson.loads(b"{%b}" % line.removesuffix(b","))
+            saved = orjson.loads(b"{%b}" % line.removesuffix(b","))
+            processes |= {name: validated(SavedProcess, process) for name, process in saved.items()}
             yield
-    return state
+    return SavedState(validated(SavedFacts, state), processes)

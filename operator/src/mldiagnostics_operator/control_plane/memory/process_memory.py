@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mldiagnostics_api.reports.models import Phase, Report
 
     from mldiagnostics_operator.control_plane.identity.sender import Sender
+    from mldiagnostics_operator.control_plane.memory.saved_state import SavedProcess
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,21 +170,21 @@ class ProcessMemory:
         }
 
     @classmethod
-    def restored(cls, saved: Mapping[str, Any], listening_since: float) -> Self:
+    def restored(cls, saved: SavedProcess, listening_since: float) -> Self:
         """Return the process that `saved` returned.
 
         Args:
             saved: The process.
             listening_since: `ReportTable.listening_since`: its silence counts from then at the earliest.
         """
-        process = cls(saved["firstReceived"])
-        process.sequence = saved["sequence"]
-        process.whole = process.persisted_sequence = saved.get("whole", process.sequence)
-        process.world_size = saved["worldSize"]
-        host = ReportedHost(**saved["host"] | {"ports": tuple(saved["host"]["ports"])})
+        process = cls(saved.first_received)
+        process.sequence = saved.sequence
+        process.whole = process.persisted_sequence = saved.sequence if saved.whole is None else saved.whole
+        process.world_size = saved.world_size
+        host = ReportedHost(**dict(saved.host))
         process.host = replace(host, unserved_s=max(0, ceil(listening_since - host.received)))
-        process.leader = LeaderFacts(**_known(saved["leader"])) if saved["leader"] else None
-        process.sessions = tuple(ReportedSession(**session) for session in saved["sessions"])
+        process.leader = LeaderFacts(**dict(saved.leader)) if saved.leader else None
+        process.sessions = tuple(ReportedSession(**dict(session)) for session in saved.sessions)
         return process
 
     def join(self, restored: Self) -> None:
@@ -194,15 +195,6 @@ class ProcessMemory:
             self.sequence, self.world_size, self.host = restored.sequence, restored.world_size, restored.host
             self.whole = max(self.whole, restored.whole)
             self.leader, self.sessions = restored.leader, restored.sessions
-
-
-_LEADER_FIELDS = frozenset(LeaderFacts.__slots__)
-
-
-def _known(saved: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts without those of earlier versions."""
-    known = {name: value for name, value in saved.items() if name in _LEADER_FIELDS}
-    return known | {"tags": tuple(known.get("tags", ()))}
 
 
 def _text_bytes(*texts: str) -> int:

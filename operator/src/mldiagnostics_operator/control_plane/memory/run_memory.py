@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import orjson
 from mldiagnostics_api.reports.models import INTERVAL_S
-from mldiagnostics_api.reports.shown_configs import ShownConfigs, restored_configs
+from mldiagnostics_api.reports.shown_configs import ShownConfigs
 from mldiagnostics_api.v1alpha1.mlrun_status import MAX_ALIASES
 
 from mldiagnostics_operator.control_plane.limits import MAX_INCARNATIONS_OF_HOST, PROCESSES_OF_SLICE, RUN_BYTES
@@ -20,7 +20,7 @@ from mldiagnostics_operator.control_plane.memory.run_events import RunEvents
 from mldiagnostics_operator.control_plane.memory.run_view import reported_run
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 
     from mldiagnostics_api.reports.models import Phase, Report
     from mldiagnostics_api.reports.reported_goodput import ReportedGoodput
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mldiagnostics_operator.control_plane.identity.sender import Sender
     from mldiagnostics_operator.control_plane.memory.journal_page import JournalContent
     from mldiagnostics_operator.control_plane.memory.packed_events import PackedEvents
+    from mldiagnostics_operator.control_plane.memory.saved_state import SavedProcess
 
 T = TypeVar("T")
 
@@ -231,7 +232,7 @@ class RunMemory:
             self.events.written(name, segment, size=files[name].size, now=now, foreign=files[name].foreign)
         self._note_events_until(page.events_until)
 
-    def restore_processes(self, saved: Mapping[str, Mapping[str, Any]], listening_since: float) -> None:
+    def restore_processes(self, saved: Mapping[str, SavedProcess], listening_since: float) -> None:
         """Add some processes of the journal; newer reports win.
 
         Args:
@@ -251,20 +252,19 @@ class RunMemory:
 
     def restore_facts(self, content: JournalContent) -> None:
         """Add the facts of the journal, after its processes; newer reports win."""
-        state = content.state
+        facts = content.state.facts
         self.owner = content.owner
-        self._first_received = min(self._first_received, content.first_received)
+        self._first_received = min(self._first_received, facts.first_received)
         self.events.restore(content.events)
-        if saved_peer := state.get("peer"):
-            peer = PeerFacts(**saved_peer | {"aliases": tuple(saved_peer["aliases"])})
+        if facts.peer is not None:
+            peer = PeerFacts(**dict(facts.peer))
             self._peer = max(peer, self._peer or peer, key=lambda each: each.received)
-        if saved_configs := state.get("configs"):
-            order = tuple(saved_configs["order"])
-            if self._configs is None or order > self._configs[0]:
-                configs = restored_configs(saved_configs["value"], saved_configs.get("omitted", 0))
-                self.size += configs.size - (self._configs[1].size if self._configs else 0)
-                self._configs = order, configs
-        self._note_events_until(_events_moment(state.get("eventsUntil", ())))
+        saved = facts.configs
+        if saved is not None and (self._configs is None or saved.order > self._configs[0]):
+            configs = ShownConfigs({section: texts for section, texts in saved.value.items() if texts}, saved.omitted)
+            self.size += configs.size - (self._configs[1].size if self._configs else 0)
+            self._configs = saved.order, configs
+        self._note_events_until(_events_moment(facts.events_until))
         self._touch()
 
     def _note_events_until(self, until: EventsMoment) -> None:
@@ -313,9 +313,9 @@ class RunMemory:
         return {"order": order, "value": configs.sections, "omitted": configs.omitted}
 
 
-def _events_moment(saved: Sequence[float] | float) -> EventsMoment:
+def _events_moment(saved: float | tuple[()] | tuple[int, float, int, float]) -> EventsMoment:
     """Return the moment that a journal has; earlier versions wrote its seconds alone."""
-    return EventsMoment(sent=saved) if isinstance(saved, float) else EventsMoment(*saved)  # type: ignore[arg-type]
+    return EventsMoment(*saved) if isinstance(saved, tuple) else EventsMoment(sent=saved)
 
 
 def batched(names: Iterable[T], size: int) -> Iterator[list[T]]:

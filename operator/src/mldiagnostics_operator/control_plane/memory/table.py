@@ -279,7 +279,7 @@ class ReportTable:
 
         It yields after each slice of work.
         """
-        saved = content.state.get("processes", {})
+        saved = content.state.processes
         for names in batched(saved, PROCESSES_OF_SLICE):
             run = self._restored(key, content)
             with self._charged(key, run):
@@ -291,7 +291,7 @@ class ReportTable:
         self._notify(key, Change.PHASE)
 
     def _restored(self, key: RunKey, content: JournalContent) -> RunMemory:
-        return self._runs.get(key) or self._put(key, RunMemory(key, content.owner, content.first_received))
+        return self._runs.get(key) or self._put(key, RunMemory(key, content.owner, content.state.facts.first_received))
 
     def set_goodput(self, key: RunKey, goodput: ReportedGoodput) -> None:
         """Set the account of a run."""

@@ -77,7 +77,10 @@ class ClusterRecords:
             self._woken.set()
 
     def note_first(self, run: Run) -> None:
-        """Write the record of a run that this leader sees for the first time, if one before may not have done so."""
+        """Write the record of a run that is new to this leader.
+
+        One before may not have written the last change.
+        """
         changed = last_change(run.status)
         if changed is not None and self._clock() - changed < RECENT:
             self.note(run)

@@ -26,6 +26,8 @@ _log: Final = logging.getLogger(__name__)
 
 ADOPTION_S: Final = 300.0
 """Pause between two listings of the profiles of runs: a bucket bills each listing."""
+LIST_S: Final = 60.0
+"""Time limit of a listing: a volume may hang."""
 MAX_ADOPTED: Final = 256
 """Sessions of a run that one listing returns; the status keeps the newest 32."""
 
@@ -63,13 +65,14 @@ class SessionFiles:
             directory = run_directory(self._policy, namespace, run_id, location)
             if directory is None:
                 return []
-            entries = await self._storage.directory(directory).list(layout.PROFILE_DIR, only=_OneTracePerSession())
+            async with asyncio.timeout(LIST_S):
+                entries = await self._storage.directory(directory).list(layout.PROFILE_DIR, only=_OneTracePerSession())
         except StoreNotFound:
             return []
-        except (MLDiagnosticsError, ValueError) as error:
+        except (MLDiagnosticsError, OSError, ValueError) as error:
             _log.info(
                 "The profiles of run %(run)s in %(namespace)s cannot be listed: %(error)s",
-                {"run": run_id, "namespace": namespace, "error": error},
+                {"run": run_id, "namespace": namespace, "error": str(error) or f"no answer in {LIST_S:.0f} s"},
             )
             return []
         return adopted_sessions([(entry.key, entry.modified) for entry in entries], str(directory))

@@ -1,0 +1,108 @@
+"""The state in a journal, which a user may have written: it is refused, or it is as good as a report."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics_api.reports.reported_run import ReportedHost, ReportedSession
+from mldiagnostics_api.reports.run_key import RunKey
+from mldiagnostics_operator.control_plane.memory.journal_page import JournalContent, read_state
+from mldiagnostics_operator.control_plane.memory.process_memory import LeaderFacts, PeerFacts
+from mldiagnostics_operator.control_plane.memory.saved_state import SavedHost, SavedLeader, SavedPeer, SavedProcess
+from mldiagnostics_operator.control_plane.memory.table import ReportTable
+from mldiagnostics_operator.control_plane.slices import finished
+
+KEY = RunKey("ml", "4f6c")
+HEAD: dict[str, Any] = {"v": 1, "namespace": KEY.namespace, "runId": KEY.run_id}
+HOST = {"received": 5.0}
+PROCESS: dict[str, Any] = {"sequence": 1, "firstReceived": 1.0, "host": HOST}
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def text_of(facts: dict[str, Any], processes: object) -> bytes:
+    """Return a state as the journal writes it."""
+    head = orjson.dumps({**HEAD, **facts})[:-1]
+    return head + b',"processes":{\n"00000001":' + orjson.dumps(processes) + b"\n}}"
+
+
+def restored(text: bytes) -> ReportTable:
+    """Return the reports of a new leader that reads the state."""
+    table = ReportTable()
+    finished(table.restore(KEY, JournalContent("", finished(read_state(text, KEY)), {})))
+    return table
+
+
+@pytest.mark.parametrize(
+    ("saved", "kept"), [(SavedHost, ReportedHost), (SavedLeader, LeaderFacts), (SavedPeer, PeerFacts)]
+)
+def test_each_fact_that_is_kept_is_saved(saved: Any, kept: Any) -> None:
+    assert set(saved.model_fields) == {field.name for field in fields(kept)}
+
+
+def test_each_fact_of_a_session_is_saved() -> None:
+    [session] = SavedProcess.model_validate(PROCESS | {"sessions": [{"id": "s"}]}).sessions
+    assert set(dict(session)) == {field.name for field in fields(ReportedSession)}
+
+
+@pytest.mark.parametrize(
+    ("facts", "process"),
+    [
+        ({}, {}),
+        ({}, []),
+        ({}, PROCESS | {"host": {}}),
+        ({}, PROCESS | {"host": {"received": "now"}}),
+        ({}, PROCESS | {"host": {"received": 1e300}}),
+        ({}, PROCESS | {"host": HOST | {"rank": -1}}),
+        ({}, PROCESS | {"host": HOST | {"phase": "Unknown"}}),
+        ({}, PROCESS | {"leader": {"started": -1e300}}),
+        ({}, PROCESS | {"sessions": [{}]}),
+        ({"owner": 1}, PROCESS),
+        ({"firstReceived": []}, PROCESS),
+        ({"peer": {"aliases": 1}}, PROCESS),
+        ({"configs": {"order": [], "value": {}}}, PROCESS),
+        ({"configs": {"order": [0, 0, 0], "value": {"user": []}}}, PROCESS),
+        ({"eventsUntil": ["a"]}, PROCESS),
+    ],
+)
+def test_a_state_that_no_operator_writes_is_refused(facts: dict[str, Any], process: object) -> None:
+    with pytest.raises(ValueError, match=r"^[\w.-]*: "):
+        finished(read_state(text_of(facts, process), KEY))
+
+
+def test_configurations_that_are_nested_too_deeply_are_refused() -> None:
+    value = b'{"order":[0,0,0],"value":{"user":{"a":%b%b}}}' % (b"[" * 1000, b"]" * 1000)
+    text = text_of({}, PROCESS).replace(b',"processes"', b',"configs":%b,"processes"' % value)
+    with pytest.raises(ValueError, match=r"nested too deeply|Recursion"):
+        finished(read_state(text, KEY))
+
+
+@given(st.data())
+def test_a_state_is_refused_or_can_be_shown(data: st.DataObject) -> None:
+    fact = data.draw(st.sampled_from(["owner", "firstReceived", "peer", "configs", "eventsUntil", "x"]))
+    part = data.draw(st.sampled_from([*SavedProcess.model_fields, *SavedHost.model_fields, *SavedLeader.model_fields]))
+    value = data.draw(ANYTHING)
+    place = data.draw(st.sampled_from(["process", "host", "leader"]))
+    inner = {"process": {part: value}, "host": {"host": HOST | {part: value}}, "leader": {"leader": {part: value}}}
+    facts = {fact: data.draw(ANYTHING)} if data.draw(st.booleans()) else {}
+    try:
+        table = restored(text_of(facts, PROCESS | inner[place]))
+    except ValueError:
+        return
+    view = table.view(KEY)
+    assert view is not None
+    assert [host.lost_time is not None for host in view.hosts]
+    finished(table.count_reporting(10.0))
+    finished(table.page(KEY, "mark"))
