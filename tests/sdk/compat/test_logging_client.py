@@ -21,6 +21,8 @@ def test_metrics_are_recorded_in_the_run_of_the_process(tmp_path: Path) -> None:
             run_id=run.run_id,
             location="us-central1",
         )
+        for wrong in (None, [("loss", 1.0)], [None], 5):
+            LoggingClient().write_metrics(wrong)  # type: ignore[arg-type]
         NoOpLoggingClient().write_metric("nothing", 1.0, run.run_id, "us-central1")
     records = {each.name: each for each in read_records(str(tmp_path), run.run_id, kinds={"metric"})}
     assert records.keys() == {"loss", "mfu"}

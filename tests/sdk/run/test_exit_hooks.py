@@ -41,6 +41,7 @@ except SystemExit:
     pass
 """
 
+CONFIGURED = "run.configs.update({'eval': {'x' * 5000: 1.0, 'deep': __import__('json').loads('[' * 90 + ']' * 90)}})"
 WRITTEN = "while not os.path.exists(run.directory + '/run.json'): time.sleep(0.01)\n"
 INTERRUPTED = f"""
 {WRITTEN}  # Python forgets that it was interrupted when a module with a dataclass is imported after that, by a thread
@@ -94,6 +95,13 @@ ENDINGS = {
     "said failed": ("run.close(RunPhase.PHASE_FAILED)", 0, "Failed", "ClosedByProgram"),
     "said completed": ("run.close('Completed'); sys.exit(1)", 1, "Completed", "ClosedByProgram"),
     "said nonsense": ("run.close('fine')", 0, "Completed", ""),
+    "unreadable configuration": (f"{CONFIGURED}; run.close()", 0, "Completed", ""),
+    "unreadable configuration, sigterm": (
+        f"{CONFIGURED}; os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)",
+        -15,
+        "Failed",
+        "Terminated",
+    ),
     "sigterm": ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)", -15, "Failed", "Terminated"),
 }
 
@@ -406,6 +414,16 @@ def test_hooks_of_others_are_called_as_before(programs: Programs) -> None:
     """
     ended = programs.run(source)
     assert (ended.code, ended.out) == (1, "thread main\n"), ended.err
+
+
+def test_a_signal_after_the_end_changes_no_phase(programs: Programs) -> None:
+    """Its own handler may get SIGTERM while the last records are delivered."""
+    close = "recording_close = run.recording.close\n"
+    close += "def closing_late(timeout_s):\n    os.kill(os.getpid(), signal.SIGTERM)\n    return recording_close(timeout_s)\n"
+    ended = programs.run(f"{HANDLER}{close}run.recording.close = closing_late\nrun.close()\n", "")
+    row = programs.the_run()
+    assert (ended.code, ended.out, row.phase, row.reason) == (0, "saved\n", "Completed", ""), ended.err
+    assert [r.name for r in read_records(programs.storage, row.run_id, kinds={"phase"})][-1] == "Completed"
 
 
 def test_a_signal_while_the_run_is_closed_waits_until_everything_is_written(programs: Programs) -> None:

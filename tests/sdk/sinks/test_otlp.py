@@ -219,6 +219,24 @@ def test_a_url_and_the_environment_select_a_receiver(url: str, env: dict[str, st
     assert endpoint_of(url, env) == expected
 
 
+@pytest.mark.parametrize("content", [None, "not PEM"])
+def test_an_unreadable_certificate_is_named_and_may_come_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None
+) -> None:
+    file = tmp_path / "ca.pem"
+    if content is not None:
+        file.write_text(content)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", str(file))
+    monkeypatch.setenv("MLDIAG_SPOOL", str(tmp_path / "spool"))
+    sink = sink_maker("otlp+https://host:4318").make(origin())
+    sink.open()
+    sink.write([Record("metric", 5.0, "loss", 1.0)])
+    with pytest.raises(SinkUnavailable, match=r"OTEL_EXPORTER_OTLP_CERTIFICATE: cannot read .*ca\.pem"):
+        sink.flush()
+    sink.close()
+    assert list((tmp_path / "spool").rglob("records.jsonl"))
+
+
 @pytest.mark.parametrize("url", ["otlp+http:", "otlp+https://", "otlp://:4317", "otlp://host:port"])
 def test_a_url_without_a_host_is_rejected(url: str) -> None:
     with pytest.raises(ConfigurationError, match=r"; write otlp"):

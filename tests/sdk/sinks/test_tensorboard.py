@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import errno
+import os
+import shutil
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 from hypothesis import given
@@ -12,7 +15,7 @@ from mldiagnostics.pipeline.buffer import Buffer
 from mldiagnostics.pipeline.recorder import RecordPipeline
 from mldiagnostics.pipeline.records import Record
 from mldiagnostics.sinks import SinkUnavailable, sink_maker
-from mldiagnostics.sinks.tensorboard import tagged
+from mldiagnostics.sinks.tensorboard import EventFile, tagged
 from mldiagnostics.store import open_store
 from support.records import DEADLINE_S, RUN, eventually, origin, records
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -100,6 +103,32 @@ def test_an_unwritable_directory_gets_its_events_once_it_is_writable(tmp_path: P
     sink.flush()
     sink.close()
     assert len(list((tmp_path / "logs").rglob("events.out.tfevents.*"))) == 1
+
+
+def test_a_deleted_directory_gets_the_later_events(tmp_path: Path) -> None:
+    sink = create_sink(f"tensorboard:{tmp_path / 'logs'}")
+    sink.write([Record("metric", 5.0, "loss", 1.0, step=1)])
+    shutil.rmtree(tmp_path / "logs")
+    sink.write([Record("metric", 5.0, "loss", 2.0, step=2)])
+    sink.close()
+    assert read(tmp_path / "logs" / FOLDER) == {"loss": [(5.0, 2, 2.0)]}
+
+
+def read_only(*_: object) -> NoReturn:
+    raise OSError(errno.EROFS, "Read-only file system")
+
+
+def test_events_of_a_disk_that_became_read_only_are_spooled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = create_sink(f"tensorboard:{tmp_path / 'logs'}")
+    sink.write([Record("metric", 5.0, "loss", 1.0, step=1)])
+    with monkeypatch.context() as disk:
+        for name in ("write", "ftruncate"):
+            disk.setattr(os, name, read_only)
+        with pytest.raises(SinkUnavailable, match="Read-only file system"):
+            EventFile(tmp_path / "logs", origin()).append([Record("metric", 5.0, "loss", 2.0, step=2)])
+    sink.write([Record("metric", 5.0, "loss", 3.0, step=3)])
+    sink.close()
+    assert [value for *_, value in read(tmp_path / "logs" / FOLDER)["loss"]] == [1.0, 3.0]
 
 
 def test_tensorboard_reads_events_from_a_bucket(gcs_bucket: str, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The sampler records values, logs each failure once, and stops without waiting."""
 
 import logging
+import math
 import threading
 import time
 from pathlib import Path
@@ -78,6 +79,18 @@ def test_stopping_does_not_wait_for_a_source_that_hangs(tmp_path: Path) -> None:
         sampler.stop()
         assert not release.is_set()
         release.set()
+
+
+def test_an_endless_interval_is_one_sample(tmp_path: Path) -> None:
+    source = FlakySource(enough=1)
+    with machinelearning_run(name="endless", storage=tmp_path, log_system_metrics=False) as run:
+        sampler = Sampler(run.recording, interval_s=math.inf, sources=lambda: [source])
+        sampler.start()
+        assert source.done.wait(WAIT_S)
+        [thread] = [each for each in threading.enumerate() if each.name == THREAD]
+        thread.join(0.2)
+        assert thread.is_alive(), "it waits"
+        sampler.stop()
 
 
 def test_the_host_is_always_a_source() -> None:

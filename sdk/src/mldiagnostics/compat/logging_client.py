@@ -53,7 +53,7 @@ class LoggingClient:
         location: str = "",  # noqa: ARG002 - as above
     ) -> None:
         """Record several values; `run_id` and `location` have no effect. It never raises."""
-        record_metrics([{name: each for name, each in item.items() if each is not None} for item in metrics])
+        record_metrics(metrics)
 
 
 class NoOpLoggingClient(LoggingClient):

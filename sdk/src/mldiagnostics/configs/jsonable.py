@@ -15,9 +15,11 @@ from mldiagnostics.text.strict_json import spelled
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
-MAX_DEPTH = 32
+MAX_DEPTH = 28
+"""Less than a record may have, whose payload holds it."""
 MAX_VALUES = 20_000
 MAX_TEXT = 4096
+_MAX_NAME = 1024
 _MAX_REPR = 256
 _MAX_ELEMENTS = 64
 _EXACT_INTEGER = 2**53
@@ -29,8 +31,8 @@ def jsonable(value: object) -> Json:
     """Return `value` as JSON types; other values become strings, secrets `<secret>`.
 
     A secret is recognised by its key or its form (see `redaction`). NaN and infinities become strings. Arrays of more
-    than 64 elements become their type and shape. At most 20 000 values and 32 levels are converted; an ellipsis stands
-    for the rest.
+    than 64 elements become their type and shape. At most 20 000 values and 28 levels are converted; an ellipsis stands
+    for the rest, and for the end of a name of more than 1024 characters.
     """
     return _Reading().of(value, ())
 
@@ -84,7 +86,7 @@ class _Reading:
             if self._left < 0:
                 converted["…"] = "…"
                 break
-            name = str(key.value if isinstance(key, Enum) else key)
+            name = _shortened(str(key.value if isinstance(key, Enum) else key), _MAX_NAME)
             converted[name] = SECRET if is_secret(name, item) else self.of(item, inside)
         named = value.get("name")
         if isinstance(named, str) and is_secret(named, value.get("value")):  # an environment variable of a pod

@@ -16,6 +16,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
+from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.identity.environment import has_native_handler
 from mldiagnostics.lifecycle import current_run
 from mldiagnostics.lifecycle.outcome import ExitEvidence
@@ -171,8 +172,8 @@ class ExitHooks:
     def _note_thread(
         self, thread: threading.Thread | None, kind: type[BaseException], error: BaseException | None
     ) -> None:
-        if self.is_ours() and not issubclass(kind, SystemExit):
-            name = thread.name if thread is not None else "a thread"
+        name = thread.name if thread is not None else "a thread"
+        if self.is_ours() and not issubclass(kind, SystemExit) and not name.startswith("mldiagnostics-"):
             self._thread = f"{name}: {_described(kind, error)}"
 
     def _on_sigterm(self, number: int, frame: FrameType | None) -> None:
@@ -186,8 +187,12 @@ class ExitHooks:
             self.note_signal(name)
         else:
             self._handled = name
-        run = current_run.current()
-        if run is None or run.at_signal(name, dying=dying):
+        run, can_pass = current_run.current(), True
+        try:
+            can_pass = run is None or run.at_signal(name, dying=dying)
+        except Exception as error:  # noqa: BLE001 - the program must learn of the signal
+            warn_once("signal", f"{name}: could not be recorded: {error!r}")
+        if can_pass:
             _pass_on(previous, number, frame)
         else:
             self._postponed = True

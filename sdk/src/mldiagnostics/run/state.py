@@ -202,11 +202,15 @@ class RunState:
     def _record_configs(self) -> None:
         if self._is_closed:  # run.json has the configurations that were recorded last
             return
-        configs = self._readable_configs()
-        if configs == self._configs_before:
+        try:
+            configs = self._readable_configs()
+            if configs == self._configs_before:
+                return
+            fitting, left_out = fitting_configs(configs, max_bytes=MAX_PAYLOAD_BYTES)
+        except Exception as error:  # noqa: BLE001 - the end of the run is recorded without them
+            warn_once("configs-unrecordable", f"configs: cannot be recorded: {error!r}")
             return
         self._configs_before = configs
-        fitting, left_out = fitting_configs(configs, max_bytes=MAX_PAYLOAD_BYTES)
         if left_out:
             warn_once(
                 "configs-too-large",
@@ -222,7 +226,7 @@ class RunState:
         Other keys belong to `user`.
         """
         configs = self._configs()
-        user = {key: value for key, value in configs.items() if key not in _SECTIONS and key != "userConfigs"}
+        user = {key: value for key, value in list(configs.items()) if key not in _SECTIONS and key != "userConfigs"}
         given = configs.get("userConfigs")
         sections = {name: configs.get(key) or {} for key, name in _SECTIONS.items()}
         readable = jsonable({**sections, "user": {**(given if isinstance(given, dict) else {}), **user}})

@@ -92,7 +92,7 @@ class HttpExporter:
 
     def __init__(self, receiver: OtlpEndpoint) -> None:
         self._receiver = receiver
-        context = ssl.create_default_context(cafile=receiver.certificate or None) if receiver.encrypted else None
+        context = _tls(receiver.certificate) if receiver.encrypted else None
         handlers = [urllib.request.HTTPSHandler(context=context)] if context else []
         self._opener = urllib.request.build_opener(*handlers)
 
@@ -129,6 +129,16 @@ class HttpExporter:
 
 def _cure(code: int) -> str:
     return "; set OTEL_EXPORTER_OTLP_HEADERS to its credentials" if code in {401, 403} else ""
+
+
+def _tls(certificate: str) -> ssl.SSLContext:
+    """Return a context that trusts the system's authorities, or those of the file."""
+    try:
+        return ssl.create_default_context(cafile=certificate or None)
+    except OSError as error:  # also of a file that is not PEM
+        raise SinkUnavailable(
+            f"OTEL_EXPORTER_OTLP_CERTIFICATE: cannot read {certificate!r}: {error.strerror or error}"
+        ) from error
 
 
 def _read(certificate: str) -> bytes | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.extras import require
@@ -18,6 +18,7 @@ from mldiagnostics.layout import sanitize
 from mldiagnostics.locations import local_path
 from mldiagnostics.pipeline.gil import GilYielder
 from mldiagnostics.pipeline.sink import BatchPolicy, Sink, SinkMaker, SinkUnavailable
+from mldiagnostics.sinks.appended_file import AppendedFile
 from mldiagnostics.sinks.event_frames import frames, number_event, scalar_event, version_event
 from mldiagnostics.sinks.local_first import LocalFirst, LocalSink
 from mldiagnostics.text.file_errors import file_problem
@@ -82,20 +83,20 @@ class EventFile:
     def __init__(self, folder: Path, origin: Origin) -> None:
         self._folder = folder
         self._origin = origin
-        self._file: Any = None
+        self._file = AppendedFile()
         self._number = 0
         self._steps: dict[str, Iterator[int]] = {}
 
     def open(self) -> None:
         """Create a file unless one is open. Raises `SinkUnavailable` if the disk fails."""
-        if self._file is not None:
-            return
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._file = self._path().open("xb", buffering=0)
-        except OSError as error:
-            raise self._unavailable(error) from error
-        self._write(frames([version_event(time.time())]))
+        if not self._file.is_intact():
+            self._file.close()  # it may have been deleted
+            try:
+                self._file.create(self._path())
+            except OSError as error:
+                raise self._unavailable(error) from error
+        if not self._file.bytes:
+            self._write(frames([version_event(time.time())]))
 
     def append(self, batch: Sequence[Record]) -> None:
         """Append the batch's metrics. Raises `SinkUnavailable` if the disk fails."""
@@ -105,9 +106,7 @@ class EventFile:
 
     def close(self) -> None:
         """Close the file; the next batch creates another."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self._file.close()
 
     def _event(self, record: Record) -> bytes:
         step = record.step
@@ -131,14 +130,9 @@ class EventFile:
         return self._folder / f"events.out.tfevents.{stamp}.{self._origin.incarnation}.{self._number:05}"
 
     def _write(self, data: bytes) -> None:
-        before = self._file.tell()
-        rest = memoryview(data)
         try:
-            while rest:
-                rest = rest[self._file.write(rest) :]
+            self._file.append(data)
         except OSError as error:
-            self._file.truncate(before)  # a full disk writes a part
-            self._file.seek(before)
             raise self._unavailable(error) from error
 
     def _unavailable(self, error: OSError) -> SinkUnavailable:

@@ -72,7 +72,7 @@ class Sampler:
         sources = self._sources()
         pause_s = min(_FIRST_S, self._interval_s)
         while sources and not self._stopping.wait(pause_s):
-            pause_s = self._interval_s
+            pause_s = min(self._interval_s, threading.TIMEOUT_MAX)
             for source in sources:
                 self._sample(source)
 
