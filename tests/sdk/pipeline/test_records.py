@@ -93,6 +93,11 @@ def test_an_incomplete_line_is_not_a_record(record: Record, data: st.DataObject)
         f'"payload":{"[" * 100_000}',
         '"value":[1]',
         '"kind":["metric"]',
+        *(f'"{field}":{wrong}' for field in ("rank", "attempt") for wrong in ("null", '"x"', "[1]", "true", "1.5")),
+        *(f'"{field}":{wrong}' for field in ("name", "unit") for wrong in ("[1]", "5")),
+        *(f'"{field}":{wrong}' for field in ("labels", "payload") for wrong in ("[1]", "5", '"x"')),
+        *(f'"step":{wrong}' for wrong in ('"1"', "[1]", "1.5", "true")),
+        *(f'"t":{wrong}' for wrong in ("Infinity", "NaN", "null", "[]")),
     ],
     ids=lambda part: part[:20],
 )

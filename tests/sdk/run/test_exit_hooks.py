@@ -419,7 +419,8 @@ def test_hooks_of_others_are_called_as_before(programs: Programs) -> None:
 def test_a_signal_after_the_end_changes_no_phase(programs: Programs) -> None:
     """Its own handler may get SIGTERM while the last records are delivered."""
     close = "recording_close = run.recording.close\n"
-    close += "def closing_late(timeout_s):\n    os.kill(os.getpid(), signal.SIGTERM)\n    return recording_close(timeout_s)\n"
+    close += "def closing_late(timeout_s):\n    os.kill(os.getpid(), signal.SIGTERM)\n"
+    close += "    return recording_close(timeout_s)\n"
     ended = programs.run(f"{HANDLER}{close}run.recording.close = closing_late\nrun.close()\n", "")
     row = programs.the_run()
     assert (ended.code, ended.out, row.phase, row.reason) == (0, "saved\n", "Completed", ""), ended.err

@@ -111,7 +111,7 @@ def decode(line: str | bytes) -> Record:
     try:
         _require_known(document["v"], document["kind"])
         value = _value(document.get("value"), document.get("values"), document.get("nonfinite") or "")
-        return Record(
+        record = Record(
             kind=document["kind"],
             t=float(document["t"]),
             name=document["name"],
@@ -123,8 +123,26 @@ def decode(line: str | bytes) -> Record:
             unit=document.get("unit") or "",
             payload=document.get("payload"),
         )
+        _require_types(record)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise ValueError(f"not a record of schema {SCHEMA_VERSION}: {error!r} in {line[:200]!r}") from error
+    return record
+
+
+def _require_types(record: Record) -> None:
+    """Raise `TypeError` for a field that readers cannot use: other programs may write the file too."""
+    is_valid = (
+        type(record.rank) is int
+        and type(record.attempt) is int
+        and type(record.name) is str
+        and type(record.unit) is str
+        and (record.step is None or type(record.step) is int)
+        and (record.labels is NO_LABELS or type(record.labels) is dict)
+        and (record.payload is None or type(record.payload) is dict)
+        and isfinite(record.t)
+    )
+    if not is_valid:
+        raise TypeError("a field of another type")
 
 
 def _require_known(version: object, kind: object) -> None:
