@@ -244,3 +244,19 @@ def test_each_failure_of_a_container_that_is_restarted_in_place_counts_and_the_l
 def test_pods_of_a_real_kubelet_show_why_they_ended(title: str, causes: set[Cause]) -> None:
     evidence = [next(iter(pod_evidence(pod)), None) for pod in recorded(f"pods-{title}")]
     assert {item and item.cause for item in evidence} == causes
+
+
+@pytest.mark.parametrize("grace_s", [10**11, 10**15, 2**63 - 1])
+def test_any_grace_period_is_read(grace_s: int) -> None:
+    deleted = pod(deleted=0)
+    deleted["metadata"]["deletionGracePeriodSeconds"] = grace_s
+    (evidence,) = pod_evidence(deleted)
+    assert evidence.cause is Cause.DELETED
+
+
+@pytest.mark.parametrize(("year", "causes"), [("0001", [Cause.EXIT_CODE]), ("9999", [Cause.PREEMPTION])])
+def test_times_at_the_ends_of_the_calendar_are_compared(year: str, causes: list[Cause]) -> None:
+    ended = terminated(0, 1)
+    ended["terminated"]["finishedAt"] = f"{year}-12-31T23:59:59Z" if year == "9999" else f"{year}-01-01T00:00:00Z"
+    observed = pod(state=ended, conditions=target("PreemptionByScheduler", ""))
+    assert [each.cause for each in pod_evidence(observed)] == causes

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 
+import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.goodput.report.cluster_record import ClusterRecord
@@ -76,9 +77,12 @@ def test_an_interrupted_attempt_keeps_both_its_parts() -> None:
     assert [attempt.cause for attempt in parsed.attempts] == ["preemption", "node lost"]
 
 
+KNOWN = ("ended", "cause", "message", "startUpSeconds", "queueing", "created")
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["attempt", "started", "x"]), inner),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["attempt", "started", *KNOWN, "x"]), inner)
+    ),
     max_leaves=12,
 )
 
@@ -90,6 +94,34 @@ def test_a_record_that_a_user_wrote_changes_no_newer_attempt(attempts: object) -
     record = merged_record({"v": 1, "runId": RUN, "attempts": attempts}, newer)
     assert [each for each in record["attempts"] if each.get("cause") == "quota"] == newer["attempts"]
     assert (record["runId"], record["namespace"]) == (RUN, "ml")
+
+
+@given(st.dictionaries(st.sampled_from([*KNOWN, "namespace", "x"]), JSON_VALUES), st.lists(JSON_VALUES, max_size=3))
+def test_a_merged_record_has_known_parts_of_the_right_type_alone(
+    others: dict[str, object], extra: list[object]
+) -> None:
+    newer = cluster_record(RUN, "ml", status(RunAttempt(attempt=3, start_time=at(5), end_time=at(9), cause="Quota")))
+    assert newer
+    parts = dict.fromkeys((*KNOWN, "x"), extra[0] if extra else 1.5)
+    of_user = {"v": 1, "runId": RUN, "attempts": [{"attempt": 0, **parts}, *extra], **others}
+    record = merged_record(of_user, newer)
+    assert set(record) <= {"v", "runId", "namespace", "created", "attempts"}
+    for attempt in record["attempts"]:
+        assert set(attempt) <= {"attempt", "started", "ended", "cause", "message", "startUpSeconds"}
+    ClusterRecord.parse(orjson.dumps(record))
+    assert merged_record(record, newer) == record
+
+
+def test_nothing_nested_in_a_file_of_a_user_is_kept() -> None:
+    nested: list[object] = []
+    for _ in range(300):
+        nested = [nested]
+    newer = cluster_record(RUN, "ml", status(RunAttempt(attempt=3, end_time=at(9), cause="Quota")))
+    assert newer
+    known = {"attempt": 0, "ended": 4.5, "cause": "quota", "message": "m", "startUpSeconds": {"pull": 2}}
+    hostile = known | {"x": nested, "startUpSeconds": {"pull": 2, "queueing": nested, "x": nested}}
+    record = merged_record({"v": 1, "runId": RUN, "created": 7, "x": nested, "attempts": [hostile]}, newer)
+    assert orjson.loads(orjson.dumps(record)) == {**newer, "created": 7, "attempts": [known, *newer["attempts"]]}
 
 
 def test_the_last_change_is_the_latest_time_of_the_last_attempt() -> None:

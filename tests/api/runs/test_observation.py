@@ -149,6 +149,13 @@ def test_without_evidence_the_cause_is_unknown() -> None:
     assert list(cause_messages(ended, after)) == []
 
 
+@pytest.mark.parametrize("moment", [datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)])
+def test_an_end_at_the_ends_of_the_calendar_gets_a_cause(moment: datetime) -> None:
+    shown = Evidence(cause=DisruptionCause.NODE_LOST, time=moment, subject="node 'n1'", detail="is gone")
+    ended = status(RunAttempt(attempt=0, start_time=at(0), end_time=moment), phase=MLRunPhase.FAILED)
+    assert the(observed(ended, replace(SEEN, evidence=[shown]), None, at(5))).cause == "NodeLost"
+
+
 def test_the_deletion_of_a_workload_is_the_cause_unless_its_pods_show_more() -> None:
     ended = RunAttempt(attempt=0, end_time=at(100), reason="WorkloadDeleted")
     deleted = status(ended, phase=MLRunPhase.FAILED, workload="Job/trainer")

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from mldiagnostics_api.runs.facts import RunFacts
     from mldiagnostics_kube.client.api_client import ApiClient
+    from mldiagnostics_operator.runs.run import Run
 
 pytestmark = pytest.mark.apiserver
 
@@ -78,6 +80,14 @@ async def work(idle: World, *, keys: int) -> None:
                 idle.controller.reconciler.queue.done(key)
 
 
+async def with_status(idle: World, name: str) -> None:
+    """Wait until a run has a status."""
+    path = path_to(*RUNS.gvr, namespace=idle.ml.name, name=name)
+    async with asyncio.timeout(DEADLINE_S):
+        while not (await idle.ml.cluster.get(path)).get("status"):  # noqa: ASYNC110 - polls the API server
+            await asyncio.sleep(0.05)
+
+
 async def make_job(idle: World, labels: dict[str, str]) -> None:
     """Make a Job `trainer` without pods."""
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
@@ -109,6 +119,32 @@ async def test_a_change_of_phase_overtakes_other_changes(idle: World) -> None:
     written = await statuses(idle)
     assert [name for name, _ in written] == ["run-3", "run-0", "run-1", "run-2"]
     assert {status["reason"] for _, status in written} == {"NotReported"}
+
+
+async def test_a_run_that_raises_any_error_is_tried_again_and_stops_no_other(
+    idle: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    is_faulty, facts = True, runs_module.Run.facts
+
+    def failing(run: Run, *args: Any, **options: Any) -> RunFacts:
+        if is_faulty and run.meta.name == "faulty":
+            raise KeyError("faulty")
+        return facts(run, *args, **options)
+
+    monkeypatch.setattr(reconciler, "FAULT_RETRY_S", 0.1)
+    monkeypatch.setattr(runs_module.Run, "facts", failing)
+    async with watching(idle):
+        task = asyncio.create_task(idle.controller.reconciler.run())
+        try:
+            for name in ("faulty", "other"):
+                await make(idle, name)
+            await with_status(idle, "other")
+            assert "run " + idle.ml.name + "/faulty: cannot be reconciled" in caplog.text
+            is_faulty = False
+            await with_status(idle, "faulty")
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_a_change_that_nobody_waits_for_is_written_after_the_interval(

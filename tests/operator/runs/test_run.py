@@ -32,3 +32,11 @@ def test_a_version_that_arrives_before_the_answer_is_known_as_written_by_its_sta
     run = run_of("1")
     run.written = MLRunStatus(phase=MLRunPhase.ACTIVE, reason="Running")
     assert run.has_written(run_of("2", **changes)) is has_written
+
+
+@pytest.mark.parametrize(("kind", "api_version"), [("CronJob", "batch/v1"), ("RayCronJob", "ray.io/v1")])
+def test_a_workload_that_only_groups_runs_has_no_state(kind: str, api_version: str) -> None:
+    reference = {"apiVersion": api_version, "kind": kind, "name": "nightly"}
+    run = run_of("1", spec={"runId": "id", "workloadRef": reference})
+    facts = run.facts(None)
+    assert (run.kind, facts.workload, facts.lifecycle, facts.endless) == (None, f"{kind}/nightly", None, False)

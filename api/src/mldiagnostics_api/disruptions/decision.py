@@ -34,8 +34,8 @@ def decide(evidence: Iterable[Evidence], *, ended: datetime | None = None) -> Di
     """
     items = sorted(set(evidence), key=lambda item: (item.time, item.subject, item.cause, item.detail))
     if ended is not None:
-        items = [item for item in items if item.time >= ended - WINDOW]
-    current = [item for item in items if item.time <= items[0].time + WINDOW]
+        items = [item for item in items if ended - item.time <= WINDOW]
+    current = [item for item in items if item.time - items[0].time <= WINDOW]
     if not current:
         return DisruptionVerdict(DisruptionCause.UNKNOWN, None, "pods, nodes and events show no cause")
     leading = min(current, key=lambda item: PRECEDENCE[item.cause])

@@ -14,6 +14,8 @@ from mldiagnostics_api.workloads.kinds import Object
 
 CLOCK_SKEW: Final = timedelta(seconds=10)
 """Times of different machines that are closer than this are not ordered."""
+_MAX_GRACE_S: Final = 2**63 // 10**9
+"""The API server counts in nanoseconds of 64 bits; with a longer grace period, its deadline has no meaning."""
 
 _Finding = tuple[Cause, datetime, str]
 
@@ -62,7 +64,7 @@ def pod_evidence(pod: Object) -> Sequence[Evidence]:
     """
     name, node = pod["metadata"]["name"], (pod.get("spec") or {}).get("nodeName") or ""
     outside = _disruption(pod) or _deletion(pod)
-    failures = [each for each in _container_failures(pod) if outside is None or each[1] + CLOCK_SKEW < outside[1]]
+    failures = [each for each in _container_failures(pod) if outside is None or outside[1] - each[1] > CLOCK_SKEW]
     restarts = (pod.get("spec") or {}).get("restartPolicy") in ("Always", "OnFailure")
     end = None if failures and not restarts else outside or (None if failures else _start_failure(pod))
     findings = [*(failures if restarts else failures[:1]), end]
@@ -99,7 +101,7 @@ def _deletion(pod: Object) -> _Finding | None:
     deadline = optional_time(metadata.get("deletionTimestamp"))
     if deadline is None:
         return None
-    grace = timedelta(seconds=metadata.get("deletionGracePeriodSeconds") or 0)
+    grace = timedelta(seconds=min(metadata.get("deletionGracePeriodSeconds") or 0, _MAX_GRACE_S))
     return Cause.DELETED, deadline - grace, "was deleted; the API does not record by which user"
 
 

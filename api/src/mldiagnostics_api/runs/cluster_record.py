@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from mldiagnostics.goodput.report.cluster_record import VERSION
+from mldiagnostics.goodput.report.cluster_record import STAGES, VERSION
+from mldiagnostics.text.timestamps import END_OF_TIME_S
 
 from mldiagnostics_api.disruptions import goodput_name
 from mldiagnostics_api.runs.observation import start_up_seconds
@@ -15,6 +16,8 @@ from mldiagnostics_api.v1alpha1 import MLRunStatus, RunAttempt
 
 MAX_RECORDED: Final = 1024
 """Attempts in a record; the oldest leave first. The status has the last 16."""
+_MAX_NUMBER: Final = 2**31 - 1
+_MAX_TEXT: Final = 1024
 
 
 def cluster_record(run_id: str, namespace: str, status: MLRunStatus) -> Mapping[str, Any] | None:
@@ -38,16 +41,17 @@ def merged_record(earlier: Mapping[str, Any], newer: Mapping[str, Any]) -> Mappi
     """Return a record with the attempts of both; of one attempt the newer values.
 
     An attempt that was interrupted has several entries, which differ by their start. A record of another run or of
-    another version is left out, and so is an attempt that is not valid: users can write the directory of a run.
+    another version is left out, and so is all that `cluster_record` does not write: users can write the directory.
     """
     if (earlier.get("v"), earlier.get("runId")) != (newer["v"], newer["runId"]):
         return newer
     numbers = {attempt["attempt"] for attempt in newer["attempts"]}
     attempts = earlier.get("attempts")
-    valid = filter(_is_attempt, attempts if isinstance(attempts, list) else ())
+    valid = filter(None, map(_valid_attempt, attempts if isinstance(attempts, list) else ()))
     kept = [each for each in valid if "started" in each or each["attempt"] not in numbers]
     known = {(each["attempt"], each.get("started", 0.0)): each for each in (*kept, *newer["attempts"])}
-    return {**earlier, **newer, "attempts": [known[attempt] for attempt in sorted(known)][-MAX_RECORDED:]}
+    created = {"created": earlier["created"]} if _is_seconds(earlier.get("created")) else {}
+    return {**created, **newer, "attempts": [known[attempt] for attempt in sorted(known)][-MAX_RECORDED:]}
 
 
 def last_change(status: MLRunStatus) -> datetime | None:
@@ -57,12 +61,21 @@ def last_change(status: MLRunStatus) -> datetime | None:
     return max((time for time in (last.start_time, last.end_time, *start_up) if time is not None), default=None)
 
 
-def _is_attempt(attempt: Any) -> bool:
-    return (
-        isinstance(attempt, dict)
-        and type(attempt.get("attempt")) is int
-        and type(attempt.get("started", 0.0)) in {int, float}
-    )
+def _valid_attempt(document: Any) -> dict[str, Any] | None:
+    """Return the parts of an attempt that `_attempt` writes; None for another value."""
+    if not isinstance(document, dict) or not _is_seconds(document.get("started", 0)):
+        return None
+    number, stages = document.get("attempt"), document.get("startUpSeconds")
+    if type(number) is not int or not 0 <= number <= _MAX_NUMBER:
+        return None
+    times = {key: document[key] for key in ("started", "ended") if _is_seconds(document.get(key))}
+    texts = {key: document[key][:_MAX_TEXT] for key in ("cause", "message") if isinstance(document.get(key), str)}
+    known = {key: stages[key] for key in STAGES if _is_seconds(stages.get(key))} if isinstance(stages, dict) else {}
+    return {"attempt": number, **times, **texts, **({"startUpSeconds": known} if known else {})}
+
+
+def _is_seconds(value: Any) -> bool:
+    return type(value) in {int, float} and 0 <= value <= END_OF_TIME_S
 
 
 def _attempt(attempt: RunAttempt) -> dict[str, Any]:

@@ -152,7 +152,7 @@ def _caused(
     attempt: RunAttempt, evidence: Sequence[Evidence], status: MLRunStatus, now: datetime, *, last: bool
 ) -> RunAttempt:
     ended, is_done = attempt.end_time, last and status.phase is MLRunPhase.COMPLETED
-    if ended is None or (now > ended + WINDOW and attempt.cause):
+    if ended is None or (now - ended > WINDOW and attempt.cause):
         return attempt
     if attempt.reason == MLRunPhase.COMPLETED or (is_done and attempt.cause is None):
         return attempt
@@ -164,7 +164,7 @@ def _caused(
         subject = status.workload or "the workload"
         detail = "was deleted; the API does not record by which user"
         evidence = [Evidence(cause=DisruptionCause.DELETED, time=ended, subject=subject, detail=detail)]
-    verdict = decide([item for item in evidence if item.time <= ended + WINDOW], ended=ended)
+    verdict = decide([item for item in evidence if item.time - ended <= WINDOW], ended=ended)
     if verdict.cause is DisruptionCause.UNKNOWN and attempt.cause:
         return attempt
     return attempt.model_copy(update={"cause": str(verdict.cause), "cause_message": verdict.message[:1024]})

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -218,9 +218,9 @@ class Informer(Generic[S]):
             if event["type"] == "ERROR":
                 raise Unavailable(f"watch {self.name}: {item.get('message')}", status=item.get("code", 0))
             if event["type"] == "DELETED":
-                self.store.remove(item)
+                self._store(self.store.remove, item)
             elif event["type"] != "BOOKMARK":
-                self.store.put(item)
+                self._store(self.store.put, item)
             self._version = item["metadata"]["resourceVersion"]
             self._metrics.kept(self.name, objects=len(self.store), left_out=self.store.left_out)
 
@@ -237,13 +237,20 @@ class Informer(Generic[S]):
                 async for items, version in pages:  # noqa: B007 - the last one counts
                     for item in items:
                         seen.add(key_of(item))
-                        self.store.put(item)
+                        self._store(self.store.put, item)
             except NotFound:
                 continue
             self.store.keep_only(seen)
             self._path = path
             return version
         raise NotFound(f"{self.name}: the API server serves none of the versions")
+
+    def _store(self, change: Callable[[Mapping[str, Any]], None], item: Mapping[str, Any]) -> None:
+        """Pass an object to the store; skip and log it if the store fails."""
+        try:
+            change(item)
+        except Exception:  # noqa: BLE001 - one object must not stop the others of its kind
+            _log.exception("%(resource)s: skipped %(object)s", {"resource": self.name, "object": key_of(item)})
 
     def _clear(self, state: SyncState) -> None:
         self._version = None

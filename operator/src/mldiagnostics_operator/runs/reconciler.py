@@ -36,6 +36,8 @@ NEWS_WORKERS: Final = 8
 """Workers of runs with news alone: in a large fleet, the others wait for the limit on writes all the time."""
 RETRY_S: Final = 1.0
 """Pause after a failure; a watch delivers a newer version of the object meanwhile."""
+FAULT_RETRY_S: Final = 60.0
+"""Pause after a failure that another attempt hardly mends; each one logs a traceback."""
 
 
 class RunReconciler:
@@ -92,6 +94,9 @@ class RunReconciler:
             except (ClusterError, ValueError) as error:
                 level = logging.DEBUG if isinstance(error, NamespaceTerminating) else logging.WARNING
                 _log.log(level, "run %(run)s: cannot be reconciled: %(error)s", {"run": key.title, "error": error})
+            except Exception:  # noqa: BLE001 - one object must not stop the runs of all others
+                _log.exception("run %(run)s: cannot be reconciled", {"run": key.title})
+                self.queue.add_after(key, FAULT_RETRY_S)
             finally:
                 self.queue.done(key)
 

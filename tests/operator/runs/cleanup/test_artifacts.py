@@ -7,6 +7,8 @@ import pytest
 from mldiagnostics.errors import StoreForbidden
 from mldiagnostics.store import open_store
 from mldiagnostics_api.captures.policy import Policy
+from mldiagnostics_api.reports.run_key import RunKey
+from mldiagnostics_operator.control_plane.memory.journal_page import write_state
 from mldiagnostics_operator.runs.cleanup.artifacts import ForeignFiles, RunArtifacts
 from mldiagnostics_operator.runs.run import Run, run_manifest
 from mldiagnostics_operator.storage import Storage
@@ -90,6 +92,24 @@ async def test_files_that_may_be_of_another_run_stay(
     with pytest.raises(ForeignFiles, match=f"volume:///{RUN}"):
         await artifacts.delete(run())
     assert left(tmp_path / RUN) == sorted(files)
+
+
+async def test_the_state_of_a_large_run_names_it_by_its_head(artifacts: RunArtifacts, tmp_path: Path) -> None:
+    process = b'"00000001":"' + b"x" * (17 << 20) + b'"'
+    state = tmp_path / RUN / "reported/state.json"
+    state.parent.mkdir(parents=True)
+    state.write_bytes(write_state(RunKey("ml", RUN), "mark", {}, [process]))
+    assert await artifacts.delete(run()) == [f"1 file below volume:///{RUN}"]
+    state.parent.mkdir(parents=True, exist_ok=True)
+    state.write_bytes(write_state(RunKey("other", RUN), "mark", {}, [process]))
+    with pytest.raises(ForeignFiles):
+        await artifacts.delete(run())
+
+
+async def test_a_record_of_many_arrays_names_no_run(artifacts: RunArtifacts, tmp_path: Path) -> None:
+    put(tmp_path / RUN, {"run.json": json.dumps(record() | {"x": [[]] * 70_000})})
+    with pytest.raises(ForeignFiles):
+        await artifacts.delete(run())
 
 
 async def test_no_link_leads_a_deletion_elsewhere(artifacts: RunArtifacts, tmp_path: Path) -> None:

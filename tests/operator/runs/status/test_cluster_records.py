@@ -72,6 +72,21 @@ async def test_a_deleted_run_gets_no_record_any_more(tmp_path: Path, records: Cl
     assert {path.name for path in (tmp_path / "runs").iterdir()} == {kept.run_id, last.run_id}
 
 
+async def test_a_file_that_cannot_be_written_again_does_not_stop_the_records(
+    tmp_path: Path, records: ClusterRecords
+) -> None:
+    hostile, other = run_with_a_cause("hostile"), run_with_a_cause("other")
+    file = file_of(tmp_path, hostile)
+    file.parent.mkdir(parents=True)
+    nested = "[" * 300 + "]" * 300
+    file.write_text(f'{{"v": 1, "runId": "{hostile.run_id}", "attempts": [], "x": {nested}}}')
+    records.note(hostile)
+    records.note(other)
+    async with writing(records):
+        await written(tmp_path, other)
+    assert set(json.loads(file.read_text())) == {"v", "runId", "namespace", "attempts"}
+
+
 @pytest.mark.parametrize("attempts", [[{}], [1], None, 5, [{"attempt": "x"}], [{"attempt": 0, "started": []}]])
 async def test_a_file_of_a_user_does_not_stop_the_records(
     tmp_path: Path, records: ClusterRecords, attempts: object

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import orjson
 from mldiagnostics import layout
 from mldiagnostics.errors import NotStored, StoreNotFound
 from mldiagnostics.text.counts import counted
-from mldiagnostics_api.runs.artifacts import MAX_RECORD_BYTES, capture_names_run, record_names_run, run_directories
+from mldiagnostics_api.runs.artifacts import capture_names_run, record_names_run, run_directories
+
+from mldiagnostics_operator.control_plane.memory.journal_page import read_key
+from mldiagnostics_operator.runs.user_json import MAX_BYTES, parse_user_json
 
 if TYPE_CHECKING:
     from mldiagnostics_api.captures.policy import Policy
@@ -88,9 +90,14 @@ class RunArtifacts:
 
 
 async def _document(directory: LogDirectory, key: str) -> object | None:
-    """Parse a record; None if it does not exist, an empty text if it is not JSON."""
+    """Return a record, or the part of it that names its run.
+
+    None if it does not exist, an empty text if it is not JSON.
+    """
     try:
-        return orjson.loads(await directory.load(key, max_bytes=MAX_RECORD_BYTES)) or ""
+        if key.endswith(layout.REPORTED_STATE) and (run := read_key(await directory.read(key))):
+            return {"namespace": run.namespace, "runId": run.run_id}  # the state of a large run has tens of MiB
+        return parse_user_json(await directory.load(key, max_bytes=MAX_BYTES)) or ""
     except NotStored:
         return None
     except ValueError:

@@ -16,6 +16,7 @@ from mldiagnostics.goodput.report.cluster_record import MAX_BYTES
 from mldiagnostics_api.runs.cluster_record import cluster_record, last_change, merged_record
 
 from mldiagnostics_operator.runs.run_directory import run_directory
+from mldiagnostics_operator.runs.user_json import parse_user_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -152,7 +153,7 @@ class ClusterRecords:
 async def _earlier(directory: LogDirectory) -> Mapping[str, Any]:
     """Return the record of a former leader; empty without a valid one."""
     with suppress(NotStored, ValueError):
-        record = orjson.loads(await directory.load(_KEY, max_bytes=MAX_BYTES))
+        record = parse_user_json(await directory.load(_KEY, max_bytes=MAX_BYTES))
         if isinstance(record, dict):
             return record
     return {}
