@@ -74,6 +74,8 @@ def test_other_content_is_rejected_with_its_source(content: bytes) -> None:
         (("hosts",), True, "hosts: is not a count"),
         (("stepSeconds",), -1, "stepSeconds: is negative"),
         (("stepSeconds",), float("inf"), "stepSeconds: is not between"),
+        (("stepSeconds",), float("nan"), "stepSeconds: is not between"),
+        pytest.param(("stepSeconds",), 10**400, "stepSeconds: is not between", id="401 digits"),
         (("extra",), 1, "has the unknown field 'extra'"),
         (("findings", 0, "severity"), "fatal", "findings: severity: is not one of critical, warning, info"),
         (("findings", 0, "message"), "a\x1b[2J", "findings: message: is not a text"),

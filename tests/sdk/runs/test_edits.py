@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from mldiagnostics import diagnostics
+from mldiagnostics.errors import StoreForbidden
 from mldiagnostics.lifecycle.description import RunDescription
 from mldiagnostics.runs import find_run, list_runs
 from mldiagnostics.runs.edits import edit_run, read_edits
@@ -70,3 +72,18 @@ def test_a_broken_file_counts_as_no_change_and_can_be_changed(tmp_path: Path, co
     assert find_run(store.url(), "abc").name == "own"
     edit_run(store, "abc", lambda _: WORDS)
     assert find_run(store.url(), "abc").name == "baseline"
+
+
+def test_edits_that_cannot_be_read_hide_no_run(tmp_path: Path) -> None:
+    root, elsewhere = tmp_path / "runs", tmp_path / "elsewhere"
+    put_run(open_store(str(root)), "abc", name="own")
+    elsewhere.mkdir()
+    (root / "edits").symlink_to(elsewhere)
+    assert [row.name for row in list_runs(str(root))] == ["own"]
+    assert diagnostics.counts()["unreadable-edits"]
+
+
+def test_a_root_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "runs").symlink_to("runs")
+    with pytest.raises(StoreForbidden):
+        list_runs(str(tmp_path / "runs"))

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mldiagnostics import runs
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.pipeline.records import Record
 from mldiagnostics.runs import attempt_rows, configs, find_run, list_runs
 from mldiagnostics.store import open_store
 from support.programs.processes import Programs
+from support.run_files import put_records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,6 +47,25 @@ def test_filters_narrow_the_list(tmp_path: Path, filters: dict[str, Any], expect
     put(tmp_path, "c", name="train-3", created=3, phase="Failed", namespace="ml")
     put(tmp_path, "d", name="serve", created=4, phase="Active", heartbeat={"t": 5, "intervalSeconds": 1})
     assert [row.run_id for row in list_runs(str(tmp_path), now=60, **filters)] == expected
+
+
+@pytest.mark.parametrize("phase", [["Active"], {"Failed": 1}, 7, None])
+def test_a_phase_that_is_not_a_text_hides_no_run(tmp_path: Path, phase: object) -> None:
+    put(tmp_path, "a", created=1)
+    put(tmp_path, "b", created=2, phase=phase, worldSize=1, incarnation="aaaaaaaa")
+    record = Record("phase", 3.0, "Active", payload={"host": "h"})
+    put_records(open_store(str(tmp_path)), "b", "a0-r0-aaaaaaaa-00001", record)
+    assert [(row.run_id, row.phase) for row in list_runs(str(tmp_path))] == [("b", "Active"), ("a", "Completed")]
+
+
+def test_a_folder_without_a_run_is_named_before_runs_that_start_so(tmp_path: Path) -> None:
+    put(tmp_path, "train-2")
+    put(tmp_path, "train-3")
+    open_store(str(tmp_path)).put("train/run.json", b"")
+    with pytest.raises(ConfigurationError, match=r"^'train': not a run in .*: its run\.json is missing or cannot be"):
+        find_run(str(tmp_path), "train")
+    with pytest.raises(ConfigurationError, match=r"^'trai': 3 runs in .* have an id that starts so"):
+        find_run(str(tmp_path), "trai")
 
 
 def test_the_records_of_a_process_that_has_ended_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics.runs import goodput, goodput_over_time, with_goodput
+from mldiagnostics.errors import LogUnreadable
+from mldiagnostics.runs import goodput, goodput_over_time, run_at, with_goodput
+from mldiagnostics.store import open_store
 from support.programs.processes import Programs
+from support.run_files import put_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,3 +51,12 @@ def test_a_run_without_events_has_no_goodput(tmp_path: Path) -> None:
         '{"v":1,"kind":"metric","t":1.0,"name":"loss","rank":0,"attempt":0,"value":1.0}\n'
     )
     assert goodput(str(tmp_path / "run")) is None
+
+
+def test_records_that_cannot_be_listed_are_an_unreadable_log(tmp_path: Path) -> None:
+    put_run(open_store(str(tmp_path)), "abc")
+    (tmp_path / "abc/records").symlink_to(tmp_path)
+    row = run_at(str(tmp_path / "abc"))
+    assert row is not None
+    with pytest.raises(LogUnreadable, match="cannot read the goodput log"):
+        with_goodput(row, most_bytes=1)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics import diagnostics, layout
+from mldiagnostics.errors import StoreForbidden
 from mldiagnostics.runs import list_runs, run_at, sessions
 from mldiagnostics.runs.session_rows import SessionRow, with_stored
 from mldiagnostics.store import open_store
+from support.run_files import put_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,6 +79,32 @@ def test_a_run_without_profiles_has_none(storage: str, store: Store) -> None:
     row = run_at(f"{storage}/r")
     assert row is not None
     assert row.sessions == ()
+
+
+def test_files_whose_names_no_store_accepts_are_left_out(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    store.put(layout.trace_key("own", "host-0"), b"1")
+    for name in ("a\nb", os.fsdecode(b"\xff\xfe"), ".mldiag-0123456789abcdef.partial"):
+        folder = tmp_path / "plugins/profile" / name
+        folder.mkdir()
+        (folder / "host-0.xplane.pb").write_bytes(b"1")
+    assert [session.name for session in sessions(str(tmp_path))] == ["own"]
+
+
+@pytest.mark.parametrize("link", ["plugins", "plugins/profile"])
+def test_sessions_that_cannot_be_listed_are_left_out_with_a_warning(tmp_path: Path, link: str) -> None:
+    put_run(open_store(str(tmp_path)), "r")
+    path = tmp_path / "r" / link
+    path.parent.mkdir(exist_ok=True)
+    path.symlink_to(tmp_path)
+    assert sessions(str(tmp_path / "r")) == []
+    assert diagnostics.counts()["unreadable-sessions"]
+
+
+def test_the_sessions_of_a_directory_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "r").symlink_to("r")
+    with pytest.raises(StoreForbidden):
+        sessions(str(tmp_path / "r"))
 
 
 def row(url: str, *, t: float, size: int = 0) -> SessionRow:

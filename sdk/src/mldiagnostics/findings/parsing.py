@@ -7,7 +7,6 @@ The traces that a diagnosis is made of come from tenants, and so does its result
 from __future__ import annotations
 
 import json
-import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mldiagnostics.errors import ConfigurationError
@@ -141,7 +140,7 @@ def _text(value: object) -> str:
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError("is not a number")  # noqa: TRY004 - one kind of error for all content
-    if not math.isfinite(value) or abs(value) > MAX_NUMBER:
+    if not -MAX_NUMBER <= value <= MAX_NUMBER:  # also rejects NaN
         raise ValueError(f"is not between -{MAX_NUMBER:g} and {MAX_NUMBER:g}")
     return value
 

@@ -36,10 +36,13 @@ def run_folders(store: Store) -> list[str]:
 def edits_keys(store: Store) -> frozenset[str]:
     """Return the keys of the files with edits below a root, see `layout.edits_key`.
 
-    Raises:
-        StoreError: The root cannot be read.
+    There are none, with a warning, if their directory cannot be read.
     """
-    return frozenset(entry.key for entry in store.list(EDITS_DIR))
+    try:
+        return frozenset(entry.key for entry in store.list(EDITS_DIR))
+    except StoreError as error:
+        warn_once("unreadable-edits", f"{store.url(EDITS_DIR)}: cannot be read, all edits are left out: {error}")
+        return frozenset()
 
 
 def read_edits(store: Store, folder: str) -> RunDescription:

@@ -55,13 +55,13 @@ def find_run_with_ranks(storage: str, run: str, *, now: float | None = None) -> 
     recorded = read_run(store, run, moment, with_ranks=True) if run else None
     if recorded is None:
         matching = [folder for folder in run_folders(store) if folder.startswith(run)]
-        if len(matching) != 1:
+        if len(matching) != 1 and run not in matching:
             raise ConfigurationError(
                 f"{run!r}: {len(matching)} runs in {store.url()} have an id that starts so; pass more of it"
                 if matching
                 else f"{run!r}: 0 runs in {store.url()} have an id that starts so; list_runs shows the ids"
             )
-        recorded = read_run(store, matching[0], moment, with_ranks=True)
+        recorded = read_run(store, run if run in matching else matching[0], moment, with_ranks=True)
     if recorded is None:
         raise ConfigurationError(f"{run!r}: not a run in {store.url()}: its run.json is missing or cannot be read")
     return recorded._replace(row=with_sessions(store, recorded.row))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.lifecycle.outcome import FINAL
 from mldiagnostics.runs.attempt_numbers import earlier_attempts
+from mldiagnostics.runs.phase import phase_named
 from mldiagnostics.runs.row_values import FieldReader
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 def is_final(row: RunRow) -> bool:
     """Return whether run.json has all facts: the only process has written its end."""
-    return row.world_size == 1 and row.document.get("phase") in FINAL
+    return row.world_size == 1 and phase_named(row.document.get("phase")) in FINAL
 
 
 def folded(row: RunRow, ranks: Sequence[RankRow]) -> tuple[RunRow, list[RankRow]]:
@@ -51,7 +52,7 @@ def folded(row: RunRow, ranks: Sequence[RankRow]) -> tuple[RunRow, list[RankRow]
 def _led(row: RunRow, leader: RankRow) -> RunRow:
     """Return the run with the records of its leading process, if they are newer."""
     seen, last = row.heartbeat or 0.0, leader.heartbeat or 0.0
-    if row.document.get("phase") in FINAL or last < seen:
+    if phase_named(row.document.get("phase")) in FINAL or last < seen:
         return replace(row, heartbeat=max(seen, last) or None)
     step = None if row.is_independent else leader.step
     step_time_s = None if row.is_independent else leader.step_time_s

@@ -77,12 +77,13 @@ def list_runs(
     wanted = RunFilter(
         name=name, run_group=run_group, tag=tag, namespace=namespace, phase=phase, since=since, limit=limit
     )
+    folders = run_folders(store)
     edited = edits_keys(store)
 
     def read_one(folder: str) -> RecordedRun | None:
         return read_run(store, folder, moment, is_edited=edits_key(folder) in edited, unreadable=unreadable)
 
-    read = _map_all(read_one, run_folders(store))
+    read = _map_all(read_one, folders)
     rows = wanted.newest(run.row for run in read if run is not None)
     return _map_all(lambda row: with_sessions(store, row), rows)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.report import GoodputReport
     from mldiagnostics.goodput.report.model import TimeBreakdown
     from mldiagnostics.goodput.report.view import RunView
+    from mldiagnostics.runs.record_files import RecordFile
     from mldiagnostics.runs.row import RunRow
 
 
@@ -98,7 +99,7 @@ def with_goodput(row: RunRow, *, now: float | None = None, most_bytes: int | Non
         now: As for `goodput`.
         most_bytes: A run with more bytes of records keeps its goodput as it is; None for no limit.
     """
-    if most_bytes is not None and sum(file.size for file in record_files(row.directory).list()) > most_bytes:
+    if most_bytes is not None and sum(file.size for file in _record_files(row.directory)) > most_bytes:
         return row
     report = goodput(row, now=now)
     return row if report is None else replace(row, goodput=report.cumulative.goodput, goodput_as_of=None)
@@ -124,8 +125,13 @@ def _log_and_processes(run: RunRow | str) -> tuple[str, frozenset[str]]:
 
 def _recording(directory: str) -> frozenset[str]:
     """Return the incarnations of the processes whose records are below a directory."""
+    return frozenset(file.segment.incarnation for file in _record_files(directory))
+
+
+def _record_files(directory: str) -> list[RecordFile]:
+    """Return the files of records below a directory. Raises `LogUnreadable`."""
     try:
-        return frozenset(file.segment.incarnation for file in record_files(directory).list())
+        return record_files(directory).list()
     except StoreError as error:
         raise LogUnreadable(f"{directory}: cannot read the goodput log: {error}") from error
 

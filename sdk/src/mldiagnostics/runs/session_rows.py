@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from mldiagnostics.diagnostics import warn_once
-from mldiagnostics.errors import MLDiagnosticsError, StoreNotFound
+from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError, StoreError, StoreNotFound
 from mldiagnostics.layout import CAPTURE_RECORD, DIAGNOSIS_RECORD, PROFILE_DIR, is_trace, trace_stem
 from mldiagnostics.runs.row import directory_of
 from mldiagnostics.runs.row_values import FieldReader
 from mldiagnostics.store import open_store
+from mldiagnostics.store.model import PARTIAL, checked_key
 from mldiagnostics.text.timestamps import timestamp
 
 if TYPE_CHECKING:
@@ -96,7 +97,8 @@ def sessions(run: RunRow | str) -> list[SessionRow]:
     """Return the profile sessions in the directory of a run.
 
     The files are listed; of captures their capture.json is read. Captures with an explicit storage location are
-    elsewhere. Caches that XProf writes beside the traces do not count.
+    elsewhere. Caches that XProf writes beside the traces do not count. Sessions that cannot be listed are left out with
+    a warning.
 
     Args:
         run: A row, or the directory of a run: a path or URL.
@@ -106,7 +108,7 @@ def sessions(run: RunRow | str) -> list[SessionRow]:
 
     Raises:
         ConfigurationError: The directory is not a path or URL that can be read.
-        StoreError: The files cannot be listed.
+        StoreError: The directory of the run cannot be read.
 
     Example:
         for session in sessions(run):
@@ -118,6 +120,8 @@ def sessions(run: RunRow | str) -> list[SessionRow]:
     diagnosed: set[str] = set()
     try:
         for entry in store.list(PROFILE_DIR):
+            if not _is_valid(entry.key):
+                continue
             name, _, file = entry.key.removeprefix(f"{PROFILE_DIR}/").partition("/")
             if is_trace(entry.key):
                 traces.setdefault(name, []).append(entry)
@@ -127,6 +131,9 @@ def sessions(run: RunRow | str) -> list[SessionRow]:
                 diagnosed.add(name)
     except StoreNotFound:
         return []
+    except StoreError as error:
+        next(store.folders(), None)  # raises if the directory of the run cannot be read
+        warn_once("unreadable-sessions", f"{store.url()}: sessions that cannot be listed are left out: {error}")
     with ThreadPoolExecutor(_PARALLEL_READS, thread_name_prefix="mldiagnostics-sessions") as readers:
         names = sorted(traces.keys() | captures)
         documents = readers.map(lambda name: _document(store, name) if name in captures else None, names)
@@ -149,6 +156,15 @@ def with_stored(known: Iterable[SessionRow], stored: Iterable[SessionRow], *, di
     names = {row.name for row in listed}
     others = [row for row in known if row.name not in names or not row.url.startswith(f"{directory.rstrip('/')}/")]
     return sorted((*others, *listed), key=lambda row: (row.t or 0.0, row.name))
+
+
+def _is_valid(key: str) -> bool:
+    """Return whether a store can open a key: others may create files with any name."""
+    try:
+        checked_key(key)
+    except ConfigurationError:
+        return False
+    return not any(map(PARTIAL.fullmatch, key.split("/")))
 
 
 def _row(
