@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -461,3 +462,12 @@ def test_a_deleted_directory_never_reaches_through_a_link(tmp_path: Path) -> Non
             store.delete_all(prefix)
     assert files(root) == ["other/file", "real/run/file"]
     assert (outside / "secret").read_text() == "content"
+
+
+@pytest.mark.parametrize("modified", [10**10, 10**12, -(10**12)])
+def test_a_file_time_that_no_calendar_has_is_listed(modified: int) -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:  # other file systems have no such times
+        store = open_store(folder)
+        store.put("k", b"x")
+        os.utime(f"{folder}/k", (0, modified))
+        assert [entry.key for entry in store.list()] == ["k"]

@@ -112,6 +112,8 @@ JOURNAL_CLOSE_S: Final = 20.0
 """Time of a former leader for its last writes: clients keep what is not acknowledged for the next one."""
 MAX_STATE_BYTES: Final = 64 * _MIB
 """Largest state of a run's journal that is read: 16 384 processes have 12 MB."""
+MAX_STATE_LINE_BYTES: Final = _MIB
+"""Largest part of it, which is parsed at once: a usual one has 0.2 MB, and a hostile one takes 0.4 s."""
 
 ACCOUNT_INTERVAL_S: Final = 30.0
 """Least time between two accounts of one run."""

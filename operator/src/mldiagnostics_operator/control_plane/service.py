@@ -8,6 +8,8 @@ import math
 import time
 from typing import TYPE_CHECKING, Final
 
+from mldiagnostics.errors import StoreUnreachable
+
 from mldiagnostics_operator.control_plane import limits
 from mldiagnostics_operator.control_plane.http.server import ControlPlane
 from mldiagnostics_operator.control_plane.journal.journal import JournalUnavailable
@@ -32,6 +34,8 @@ UPKEEP_S: Final = 5.0
 """Pause between two looks at the runs in memory."""
 SECOND_LOOK_S: Final = 30.0
 """After this time, twice the duration of the Lease, no former leader writes: all journals are read once more."""
+RECALL_PAUSE_S: Final = 30.0
+"""A journal that could not be read is read again after this time."""
 FORGET_S: Final = 3600.0
 """A run that is finished leaves the memory so long after its last report; `limits.MAX_RUNS` counts on it."""
 
@@ -82,30 +86,49 @@ async def serve(
             async with asyncio.TaskGroup() as group:
                 group.create_task(plane.run())
                 recalled: set[RunKey] = set()
+                failed: dict[RunKey, float] = {}
                 second_look = asyncio.get_running_loop().time() + second_look_s
                 while True:
                     present = set(runs())
                     recalled &= present
+                    failed = {key: at for key, at in failed.items() if key in present}
                     if asyncio.get_running_loop().time() >= second_look:
                         recalled, second_look = set(), math.inf
-                    await _recall(plane, present - recalled, recalled)
+                    await _recall(plane, present - recalled, recalled, failed)
                     _forget(plane, table, present, clock() - FORGET_S)
                     await sliced(table.count_reporting(clock()))
                     await asyncio.sleep(upkeep_s)
 
 
-async def _recall(plane: ControlPlane, missing: Iterable[RunKey], recalled: set[RunKey]) -> None:
-    """Read the journals of runs that are new to this leader."""
-    for key in missing:
+async def _recall(
+    plane: ControlPlane, missing: Iterable[RunKey], recalled: set[RunKey], failed: dict[RunKey, float]
+) -> None:
+    """Read the journals of runs that are new to this leader.
+
+    A journal that cannot be read delays no other one. If the storage does not respond, no more are read now.
+
+    Args:
+        plane: The control plane.
+        missing: The runs.
+        recalled: Gets the runs whose journals were read.
+        failed: When the journals of other runs could not be read, by the event loop's clock.
+    """
+    clock = asyncio.get_running_loop().time
+    for key in [key for key in missing if clock() >= failed.get(key, -math.inf) + RECALL_PAUSE_S]:
+        failed.pop(key, None)
         try:
             await plane.recall(key)
-        except JournalUnavailable as failure:
+        except Exception as error:  # noqa: BLE001 - the journals of other runs are read after any error
+            failed[key] = clock()
             _log.warning(
                 "Earlier reports of %(run)s in %(namespace)s are not known yet: %(error)s",
-                {"run": key.run_id, "namespace": key.namespace, "error": failure},
+                {"run": key.run_id, "namespace": key.namespace, "error": error},
+                exc_info=not isinstance(error, JournalUnavailable),
             )
-            return
-        recalled.add(key)
+            if isinstance(error.__cause__, StoreUnreachable):
+                return
+        else:
+            recalled.add(key)
 
 
 def _forget(plane: ControlPlane, table: ReportTable, present: Collection[RunKey], before_s: float) -> None:

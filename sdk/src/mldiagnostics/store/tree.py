@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import StoreError
 from mldiagnostics.store.model import PARTIAL, Entry
+from mldiagnostics.text.timestamps import END_OF_TIME_S
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -179,7 +180,8 @@ def _entry(directory: int, name: str, key: str) -> Entry | None:
         return None
     if not stat.S_ISREG(status.st_mode):
         return None
-    return Entry(key, status.st_size, datetime.fromtimestamp(status.st_mtime, tz=timezone.utc))
+    modified = max(-END_OF_TIME_S, min(status.st_mtime, END_OF_TIME_S))  # others may set times that no calendar has
+    return Entry(key, status.st_size, datetime.fromtimestamp(modified, tz=timezone.utc))
 
 
 def _remove_folder(name: str, parent: int) -> None:

@@ -12,6 +12,8 @@ import uvloop
 from mldiagnostics.goodput.events.event import EventCode
 from mldiagnostics.goodput.log.packed import packed_line
 from mldiagnostics_api.reports.run_key import RunKey
+from mldiagnostics_operator.control_plane.journal import account_program
+from mldiagnostics_operator.control_plane.journal.account_program import MAX_BUCKETS
 from mldiagnostics_operator.control_plane.journal.account_worker import AccountFailed, AccountWorker
 
 if TYPE_CHECKING:
@@ -54,6 +56,18 @@ async def worker(tmp_path: Path) -> AsyncIterator[AccountWorker]:
     made = AccountWorker(tmp_path, JOURNAL_BYTES)
     yield made
     await made.aclose()
+
+
+def custom_event(each: int) -> str:
+    return f"{each:05}{'X' * 140}"
+
+
+def custom_events(numbers: range) -> list[object]:
+    """Return custom events of distinct types, one a second; each takes a microsecond more than the one before."""
+    begin = [START_US + (1 + numbers[0]) * 2_000_000, EventCode.STEP_START, numbers[0], 0, ""]
+    kinds = [(each, custom_event(each)) for each in numbers]
+    pairs = [([1_000_000, EventCode.CUSTOM_START, kind], [each, EventCode.CUSTOM_END, kind]) for each, kind in kinds]
+    return [begin, *(event for pair in pairs for event in pair)]
 
 
 async def last_step(worker: AccountWorker, key: RunKey, place: str) -> int | None:
@@ -141,3 +155,39 @@ async def test_a_run_without_a_journal_has_no_account_and_links_are_not_followed
     assert await last_step(worker, HONEST, str(tmp_path / HONEST.namespace)) == 99
     worker.forget(HONEST)
     assert await last_step(worker, HONEST, str(tmp_path / HONEST.namespace)) == 99
+
+
+async def test_custom_types_beyond_the_largest_ones_are_one_bucket(worker: AccountWorker, tmp_path: Path) -> None:
+    number, until_s = 9000, START_US / 1e6 + 86_400
+    events = (custom_events(range(first, first + 500)) for first in range(0, number, 500))
+    hostile = journal(tmp_path, HOSTILE, steps(1), *events)
+    account, _ = await worker.account(HOSTILE, hostile, until_s, ends_with_events=True, finished=False)
+    assert account
+    assert len(account.unproductive) <= MAX_BUCKETS
+    assert f"CUSTOM_BADPUT_EVENTS.{custom_event(number - 2)}" in account.unproductive
+    assert account.productive + sum(account.unproductive.values()) == pytest.approx(account.elapsed, abs=1e-6)
+
+
+@pytest.mark.parametrize("make_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+@pytest.mark.parametrize("answer", ["'x' * 3_000_000", "'{'", "'[]'", "'5'", "'{}'", '\'{"goodput":5,"seconds":1}\''])
+def test_an_answer_that_is_too_long_or_invalid_ends_its_own_account_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_loop: Callable[[], asyncio.AbstractEventLoop], answer: str
+) -> None:
+    honest = journal(tmp_path, HONEST, steps(100))
+    (tmp_path / "invalid_answers.py").write_text(f"while True: input(); print({answer}, flush=True)")
+
+    async def last_step_after_failure() -> int | None:
+        worker = AccountWorker(tmp_path, JOURNAL_BYTES)
+        try:
+            with monkeypatch.context() as patched:
+                patched.setenv("PYTHONPATH", str(tmp_path))
+                patched.setattr(account_program, "__name__", "invalid_answers")
+                with pytest.raises(AccountFailed) as failure:
+                    await last_step(worker, HONEST, honest)
+            assert failure.value.exceeds
+            return await last_step(worker, HONEST, honest)
+        finally:
+            await worker.aclose()
+
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        assert runner.run(last_step_after_failure()) == 99

@@ -5,8 +5,10 @@ import shutil
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mldiagnostics.errors import StoreUnreachable
 from mldiagnostics.goodput.events import packing
 from mldiagnostics.goodput.events.event import Event, EventCode
 from mldiagnostics_api.captures.location import Location
@@ -15,14 +17,13 @@ from mldiagnostics_operator.control_plane.identity.sender import Sender
 from mldiagnostics_operator.control_plane.journal.journal import Journal
 from mldiagnostics_operator.control_plane.journal.stored_journals import stored_journals
 from mldiagnostics_operator.control_plane.journal.volume_shares import JournalSize, VolumeShares
+from mldiagnostics_operator.control_plane.memory.journal_page import write_state
 from mldiagnostics_operator.control_plane.memory.table import ReportTable
-from mldiagnostics_operator.storage import Storage
+from mldiagnostics_operator.storage import LogDirectory, Storage
 from support.cluster.reports import apply, body_of
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 ROOT = Location.parse("volume:///runs")
 VOLUME = 400_000
@@ -130,3 +131,33 @@ async def test_journals_of_accounts_and_of_workloads_are_counted_and_other_files
     await root.put("folder/reported/state.json/none", b"x")
     assert await stored_journals(root) == expected
     storage.close()
+
+
+async def test_a_journal_that_cannot_be_read_hides_no_other_one(tmp_path: Path) -> None:
+    write_state_of(tmp_path / "runs" / "first", RunKey("ml", "first"))
+    write_state_of(tmp_path / "runs" / "outside" / "inner", RunKey("outside", "inner"))
+    for folder in ("bad", "outside"):
+        (tmp_path / "runs" / folder / "reported").mkdir(parents=True)
+        (tmp_path / "runs" / folder / "reported" / "state.json").symlink_to("x")
+    storage = Storage(tmp_path)
+    assert set(await stored_journals(storage.directory(ROOT))) == {RunKey("ml", "first"), RunKey("outside", "inner")}
+    storage.close()
+
+
+async def test_a_volume_that_does_not_respond_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_state_of(tmp_path / "runs" / "first", RunKey("ml", "first"))
+
+    async def unreachable(_directory: LogDirectory, _key: str) -> bytes:
+        raise StoreUnreachable("no response")
+
+    monkeypatch.setattr(LogDirectory, "read", unreachable)
+    storage = Storage(tmp_path)
+    with pytest.raises(StoreUnreachable):
+        await stored_journals(storage.directory(ROOT))
+    storage.close()
+
+
+def write_state_of(folder: Path, key: RunKey) -> None:
+    """Write a state without processes."""
+    (folder / "reported").mkdir(parents=True)
+    (folder / "reported" / "state.json").write_bytes(write_state(key, "mark", {}, []))

@@ -11,7 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics_api.reports.reported_run import ReportedHost, ReportedSession
 from mldiagnostics_api.reports.run_key import RunKey
-from mldiagnostics_operator.control_plane.memory.journal_page import JournalContent, read_state
+from mldiagnostics_api.v1alpha1.mlrun_status import MAX_ALIASES
+from mldiagnostics_operator.control_plane.limits import (
+    MAX_PROCESSES_OF_RUN,
+    MAX_STATE_LINE_BYTES,
+    PROCESSES_OF_SLICE,
+)
+from mldiagnostics_operator.control_plane.memory.journal_page import (
+    JournalContent,
+    process_lines,
+    read_state,
+    write_state,
+)
 from mldiagnostics_operator.control_plane.memory.process_memory import LeaderFacts, PeerFacts
 from mldiagnostics_operator.control_plane.memory.saved_state import SavedHost, SavedLeader, SavedPeer, SavedProcess
 from mldiagnostics_operator.control_plane.memory.table import ReportTable
@@ -72,6 +83,7 @@ def test_each_fact_of_a_session_is_saved() -> None:
         ({"owner": 1}, PROCESS),
         ({"firstReceived": []}, PROCESS),
         ({"peer": {"aliases": 1}}, PROCESS),
+        ({"peer": {"aliases": ["a"] * (MAX_ALIASES + 1)}}, PROCESS),
         ({"configs": {"order": [], "value": {}}}, PROCESS),
         ({"configs": {"order": [0, 0, 0], "value": {"user": []}}}, PROCESS),
         ({"eventsUntil": ["a"]}, PROCESS),
@@ -106,3 +118,40 @@ def test_a_state_is_refused_or_can_be_shown(data: st.DataObject) -> None:
     assert [host.lost_time is not None for host in view.hosts]
     finished(table.count_reporting(10.0))
     finished(table.page(KEY, "mark"))
+
+
+@pytest.mark.parametrize("facts", [{}, {"x": [[]] * MAX_STATE_LINE_BYTES}], ids=["line", "head"])
+def test_a_part_that_is_too_long_is_refused_before_it_is_parsed(facts: dict[str, Any]) -> None:
+    processes = [b"x" * MAX_STATE_LINE_BYTES] if not facts else []
+    with pytest.raises(ValueError, match=f"line of more than {MAX_STATE_LINE_BYTES} bytes"):
+        finished(read_state(write_state(KEY, "mark", facts, processes), KEY))
+
+
+def test_a_state_with_too_many_processes_is_refused() -> None:
+    one = orjson.dumps(PROCESS)
+    for names in (PROCESSES_OF_SLICE + 1,), (PROCESSES_OF_SLICE,) * (MAX_PROCESSES_OF_RUN // PROCESSES_OF_SLICE) + (1,):
+        lines = [
+            b",".join(b'"%08x":%b' % (PROCESSES_OF_SLICE * line + each, one) for each in range(number))
+            for line, number in enumerate(names)
+        ]
+        with pytest.raises(ValueError, match=f"more than {MAX_PROCESSES_OF_RUN} processes"):
+            finished(read_state(write_state(KEY, "mark", {}, lines), KEY))
+
+
+def test_processes_beyond_the_limit_of_a_run_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mldiagnostics_operator.control_plane.memory.run_memory.MAX_PROCESSES_OF_RUN", 3)
+    saved = {f"{each:08x}": PROCESS for each in range(5)}
+    state = finished(read_state(write_state(KEY, "mark", {}, process_lines(saved)), KEY))
+    table = ReportTable()
+    finished(table.restore(KEY, JournalContent("", state, dict.fromkeys(saved, 7))))
+    assert table.process_count == 3
+    assert [table.known_events(KEY, name) for name in saved] == [7, 7, 7, 0, 0]
+    assert restored(write_state(KEY, "mark", {}, process_lines(saved))).process_count == 3
+
+
+def test_a_slice_of_large_processes_is_written_in_lines_that_can_be_read() -> None:
+    sessions = [{"id": f"{each}", "directory": "d" * 2000} for each in range(4)]
+    saved = {f"{each:08x}": PROCESS | {"sessions": sessions} for each in range(PROCESSES_OF_SLICE)}
+    lines = process_lines(saved)
+    assert all(len(line) < MAX_STATE_LINE_BYTES for line in lines)
+    assert restored(write_state(KEY, "mark", {}, lines)).process_count == PROCESSES_OF_SLICE

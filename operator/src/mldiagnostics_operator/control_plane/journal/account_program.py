@@ -18,6 +18,7 @@ import resource
 import sys
 import threading
 import time
+from collections import Counter
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,7 +38,9 @@ from mldiagnostics_operator.control_plane.journal.open_journals import OpenJourn
 from mldiagnostics_operator.control_plane.memory.budget import FairBudget
 
 if TYPE_CHECKING:
-    from mldiagnostics.goodput.account import Account
+    from collections.abc import Mapping
+
+    from mldiagnostics.goodput.account import Account, Bucket
     from mldiagnostics.goodput.report.figures import Reliability
 
 OWN_BYTES: Final = 128 * 2**20
@@ -45,6 +48,9 @@ OWN_BYTES: Final = 128 * 2**20
 STACK_BYTES: Final = 512 * 1024
 OUT_OF_MEMORY: Final = 77
 """Exit status."""
+MAX_BUCKETS: Final = 64
+"""The status of a run has no more."""
+MAX_BUCKET_NAME: Final = 200
 
 
 def main(volume_root: str, journal_bytes: int) -> int:
@@ -110,7 +116,7 @@ def _goodput(account: Account, losses: Reliability, *, attempts: int, as_of: flo
         started=account.start / 1e6,
         elapsed=account.elapsed / 1e6,
         productive=account.productive / 1e6,
-        unproductive={bucket_name(spent): length / 1e6 for spent, length in account.unproductive.items()},
+        unproductive=_seconds_by_bucket(account.unproductive),
         disruptions=account.disruptions,
         attempts=attempts,
         ettr=losses.ettr_with_queueing,
@@ -118,6 +124,17 @@ def _goodput(account: Account, losses: Reliability, *, attempts: int, as_of: flo
         mttf_seconds=losses.failures.mttf_s,
         last_step=account.last_step,
     )
+
+
+def _seconds_by_bucket(unproductive: Mapping[Bucket, int]) -> dict[str, float]:
+    """Return seconds by name; custom types beyond the largest ones, or with a long name, are one."""
+    lengths = Counter[str]()
+    largest_first = sorted(unproductive.items(), key=lambda item: (item[0].custom != "", -item[1]))
+    for place, (spent, length) in enumerate(largest_first, start=1):
+        name = bucket_name(spent)
+        is_kept = place < MAX_BUCKETS and len(name) <= MAX_BUCKET_NAME
+        lengths[name if is_kept else spent.bucket.name] += length
+    return {name: length / 1e6 for name, length in lengths.items()}
 
 
 if __name__ == "__main__":

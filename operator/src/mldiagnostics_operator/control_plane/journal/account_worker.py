@@ -82,15 +82,23 @@ class AccountWorker:
         except TimeoutError as error:
             await self.aclose()
             raise AccountFailed(f"it takes longer than {ACCOUNT_DEADLINE_S:g} s", exceeds=True) from error
+        except ValueError as error:  # the rest of the line would be the next answer
+            await self.aclose()
+            raise AccountFailed(f"it has more than {_LONGEST_LINE} bytes", exceeds=True) from error
         if not line.endswith(b"\n"):
             status = await self.aclose()
             is_full = status == account_program.OUT_OF_MEMORY
             problem = f"it takes more memory than {self._limit_mib} MiB" if is_full else f"its process ended, {status}"
             raise AccountFailed(problem, exceeds=True)
-        answer = orjson.loads(line)
-        if "error" in answer:
-            raise AccountFailed(answer["error"])
-        return ReportedGoodput(**answer["goodput"]) if answer["goodput"] else None, answer["seconds"]
+        try:
+            answer = orjson.loads(line)
+            if "error" in answer:
+                raise AccountFailed(answer["error"])
+            goodput, spent_s = answer["goodput"], float(answer["seconds"])
+            return ReportedGoodput(**goodput) if goodput else None, spent_s
+        except (LookupError, TypeError, ValueError) as error:
+            await self.aclose()
+            raise AccountFailed(f"its process sent an invalid answer: {error}", exceeds=True) from error
 
     def forget(self, key: RunKey) -> None:
         """Free the memory of a run."""

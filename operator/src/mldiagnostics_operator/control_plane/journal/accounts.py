@@ -82,6 +82,9 @@ class Accounts:
                     if error.exceeds:
                         shortest_s = FAILED_ACCOUNT_S
                         self._pauses_s[key.namespace] = clock() + ACCOUNT_SHARE * spent_s
+                except Exception:  # noqa: BLE001 - the accounts of other runs go on after any error
+                    _log.exception("The goodput of run %(run)s is not computed", {"run": key.run_id})
+                    spent_s, shortest_s = clock() - start_s, FAILED_ACCOUNT_S
                 finally:
                     self._queue.done(key)
                 if self._table.view(key) is not None:

@@ -52,7 +52,7 @@ _ANY_VOLUME: Final = Location(Medium.VOLUME, "")
 
 
 class JournalUnavailable(Exception):
-    """The storage does not work now."""
+    """The journal cannot be read now; the error of the storage is the cause."""
 
 
 class Journal:

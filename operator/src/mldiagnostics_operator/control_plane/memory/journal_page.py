@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from io import BytesIO
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 from mldiagnostics_api.reports.run_key import RunKey
 
+from mldiagnostics_operator.control_plane.limits import (
+    MAX_PROCESSES_OF_RUN,
+    MAX_STATE_LINE_BYTES,
+    PROCESSES_OF_SLICE,
+)
 from mldiagnostics_operator.control_plane.memory.saved_state import SavedFacts, SavedProcess, SavedState, validated
 
 if TYPE_CHECKING:
@@ -74,6 +81,18 @@ def write_state(key: RunKey, mark: str, facts: Mapping[str, Any], processes: Ite
     return b'%b,"processes":{\n%b\n}}' % (orjson.dumps({**head, **facts})[:-1], b",\n".join(processes))
 
 
+def process_lines(processes: Mapping[str, Any]) -> list[bytes]:
+    """Return some processes as texts for `write_state`, none too long for `read_state`.
+
+    Args:
+        processes: At most `PROCESSES_OF_SLICE`, of types that orjson writes, by incarnation.
+    """
+    line = orjson.dumps(processes)
+    if len(line) <= MAX_STATE_LINE_BYTES:
+        return [line[1:-1]]
+    return [orjson.dumps({name: process})[1:-1] for name, process in processes.items()]
+
+
 def read_mark(head: bytes) -> str:
     """Return the mark of a state from its first bytes; empty for any other content."""
     match = _MARK.match(head)
@@ -93,15 +112,24 @@ def read_state(text: bytes, key: RunKey) -> Generator[None, None, SavedState]:
         ValueError: The text is not a state of this run.
     """
     head, separator, rest = text.partition(_PROCESSES)
-    state = orjson.loads(head + b"}" if separator else text)
+    state = _loads(head + b"}" if separator else text)
     if not isinstance(state, dict) or state.get("v") != STATE_VERSION:
         raise ValueError(f"not a state of version {STATE_VERSION}")
     if (state.get("namespace"), state.get("runId")) != key:
         raise ValueError(f"is of another run, in namespace {state.get('namespace')!r}")
     processes = dict[str, SavedProcess]()
     if separator:
-        for line in rest.removesuffix(b"\n}}").split(b"\n"):
-            saved = orjson.loads(b"{%b}" % line.removesuffix(b","))
+        for line in islice(BytesIO(rest.removesuffix(b"\n}}")), MAX_PROCESSES_OF_RUN):
+            saved = _loads(b"{%b}" % line.removesuffix(b"\n").removesuffix(b","))
+            if len(saved) > PROCESSES_OF_SLICE or len(processes) + len(saved) > MAX_PROCESSES_OF_RUN:
+                raise ValueError(f"has more than {MAX_PROCESSES_OF_RUN} processes, or {PROCESSES_OF_SLICE} in a line")
             processes |= {name: validated(SavedProcess, process) for name, process in saved.items()}
             yield
     return SavedState(validated(SavedFacts, state), processes)
+
+
+def _loads(text: bytes) -> Any:
+    """Return a part of a state. Raises `ValueError` for one that is not JSON, or too long to be parsed at once."""
+    if len(text) > MAX_STATE_LINE_BYTES:
+        raise ValueError(f"has a line of more than {MAX_STATE_LINE_BYTES} bytes")
+    return orjson.loads(text)

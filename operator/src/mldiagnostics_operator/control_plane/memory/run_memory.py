@@ -7,14 +7,23 @@ from enum import Enum, auto
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-import orjson
 from mldiagnostics_api.reports.models import INTERVAL_S
 from mldiagnostics_api.reports.shown_configs import ShownConfigs
 from mldiagnostics_api.v1alpha1.mlrun_status import MAX_ALIASES
 
-from mldiagnostics_operator.control_plane.limits import MAX_INCARNATIONS_OF_HOST, PROCESSES_OF_SLICE, RUN_BYTES
+from mldiagnostics_operator.control_plane.limits import (
+    MAX_INCARNATIONS_OF_HOST,
+    MAX_PROCESSES_OF_RUN,
+    PROCESSES_OF_SLICE,
+    RUN_BYTES,
+)
 from mldiagnostics_operator.control_plane.memory.event_log import ProcessName
-from mldiagnostics_operator.control_plane.memory.journal_page import EventsMoment, JournalPage, write_state
+from mldiagnostics_operator.control_plane.memory.journal_page import (
+    EventsMoment,
+    JournalPage,
+    process_lines,
+    write_state,
+)
 from mldiagnostics_operator.control_plane.memory.process_memory import PeerFacts, ProcessMemory
 from mldiagnostics_operator.control_plane.memory.run_events import RunEvents
 from mldiagnostics_operator.control_plane.memory.run_view import reported_run
@@ -218,7 +227,7 @@ class RunMemory:
         for names in batched(list(self._processes), PROCESSES_OF_SLICE):
             present = {name: process for name in names if (process := self._processes.get(name))}
             sequences |= {name: process.whole for name, process in present.items()}
-            saved.append(orjson.dumps({name: process.saved() for name, process in present.items()})[1:-1])
+            saved += process_lines({name: process.saved() for name, process in present.items()})
             yield
         facts = {**self._facts(), "eventsUntil": tuple(until)}
         return JournalPage(write_state(self.key, mark, facts, saved), segments, sequences, until)
@@ -233,7 +242,7 @@ class RunMemory:
         self._note_events_until(page.events_until)
 
     def restore_processes(self, saved: Mapping[str, SavedProcess], listening_since: float) -> None:
-        """Add some processes of the journal; newer reports win.
+        """Add some processes of the journal; newer reports win, and those that a run has no room for are left out.
 
         Args:
             saved: The processes, by incarnation.
@@ -242,6 +251,8 @@ class RunMemory:
         for name, each in saved.items():
             restored = ProcessMemory.restored(each, listening_since)
             present = self._processes.get(name)
+            if present is None and len(self._processes) >= MAX_PROCESSES_OF_RUN:
+                continue
             before = present.size if present else 0
             if present is None:
                 present = self._processes[name] = restored
@@ -255,7 +266,7 @@ class RunMemory:
         facts = content.state.facts
         self.owner = content.owner
         self._first_received = min(self._first_received, facts.first_received)
-        self.events.restore(content.events)
+        self.events.restore({name: number for name, number in content.events.items() if name in self._processes})
         if facts.peer is not None:
             peer = PeerFacts(**dict(facts.peer))
             self._peer = max(peer, self._peer or peer, key=lambda each: each.received)

@@ -81,32 +81,33 @@ def reported_run(
     )
 
 
-def _hosts(processes: Iterable[ProcessMemory]) -> tuple[ReportedHost, ...]:
-    """Return the newest process of each rank, and others that report the same rank."""
+def _hosts(processes: Sequence[ProcessMemory]) -> tuple[ReportedHost, ...]:
+    """Return the newest process of each rank, and others that report the same rank.
+
+    A process without a rank is compared with those of its container alone. Each takes the same time, however many
+    there are.
+    """
     kept: list[ReportedHost] = []
-    newest: dict[int, list[ReportedHost]] = {}
-    for process in processes:  # in order of attempts and arrival
+    latest: dict[int | tuple[str, str], ReportedHost] = {}
+    """Of the newer hosts, the one with the latest report, by rank or container."""
+    attempts: dict[int, int] = {}
+    containers = set[tuple[int, str, str]]()
+    for process in reversed(processes):  # in order of attempts and arrival
         host = process.host
-        if host.rank is None:
-            kept = [each for each in kept if not _is_same_container(each, host)]
+        place = (host.pod_uid, host.name) if host.rank is None else host.rank
+        newer = latest.get(place)
+        is_replaced = newer is not None and _is_silent(host, newer)
+        if host.rank is not None:
+            container = host.rank, host.pod_uid, host.name
+            is_older_attempt = host.attempt < attempts.setdefault(host.rank, host.attempt)
+            is_replaced = is_replaced or is_older_attempt or container in containers
+            containers.add(container)
+        if not is_replaced:
             kept.append(host)
-            continue
-        others = newest.get(host.rank, [])
-        newest[host.rank] = [each for each in others if not _is_replaced(each, host)]
-        newest[host.rank].append(host)
-    for rank in sorted(newest):
-        kept.extend(newest[rank])
-    return tuple(kept)
-
-
-def _is_same_container(older: ReportedHost, newer: ReportedHost) -> bool:
-    """Return whether two processes without a rank ran in one container."""
-    return (older.pod_uid, older.name) == (newer.pod_uid, newer.name) and _is_silent(older, newer)
-
-
-def _is_replaced(older: ReportedHost, newer: ReportedHost) -> bool:
-    same_pod = older.pod_uid == newer.pod_uid and older.name == newer.name
-    return older.attempt < newer.attempt or same_pod or _is_silent(older, newer)
+        if newer is None or host.received > newer.received:
+            latest[place] = host
+    kept.reverse()
+    return tuple(sorted(kept, key=lambda host: (host.rank is not None, host.rank or 0)))
 
 
 def _is_silent(older: ReportedHost, newer: ReportedHost) -> bool:

@@ -23,6 +23,7 @@ from mldiagnostics_api.reports.models import (
     Step,
     Url,
 )
+from mldiagnostics_api.v1alpha1.mlrun_status import MAX_ALIASES
 from mldiagnostics_api.v1alpha1.shared import Model
 from pydantic import BeforeValidator, Field, ValidationError
 
@@ -101,7 +102,7 @@ class SavedProcess(Model):
 class SavedPeer(Model):
     """`PeerFacts` of a run."""
 
-    aliases: tuple[Label, ...] = ()
+    aliases: Annotated[tuple[Label, ...], Field(max_length=MAX_ALIASES)] = ()
     name: Label = ""
     storage: Url = ""
     phase: Phase = "Active"
