@@ -3,11 +3,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from support.programs.command_line import CommandLine
 from support.run_files import put_run
 
 if TYPE_CHECKING:
     from mldiagnostics.store import Store
-    from support.programs.command_line import CommandLine
 
 
 def test_a_run_is_meant_by_its_id_its_name_or_its_directory(mldiag: CommandLine, store: Store) -> None:
@@ -44,3 +44,11 @@ def test_a_place_that_is_not_a_root_gives_the_remedy(
 ) -> None:
     put_run(store, "abc")
     assert message in mldiag.failure("runs", "list", "--storage", storage)
+
+
+@pytest.mark.parametrize("reference", [".", "./", "../abc", "records/.."])
+def test_a_run_is_meant_by_a_path_from_its_own_directory(mldiag: CommandLine, store: Store, reference: str) -> None:
+    put_run(store, "abc")
+    inside = CommandLine(mldiag.folder / "mldiagnostics/abc")
+    (inside.folder / "records").mkdir()
+    assert inside.lines("runs", "get", reference, "-o", "name") == ["abc"]

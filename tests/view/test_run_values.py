@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics_view.limits import MAX_VALUE_CHARS, MAX_VALUES
+from mldiagnostics_view.limits import MAX_DEPTH, MAX_VALUE_CHARS, MAX_VALUES
 from mldiagnostics_view.run_values import run_values
 
 JSON = st.recursive(
@@ -37,3 +37,13 @@ def test_cells_are_small_whatever_is_stored(configs: dict[str, Any], metrics: di
             assert len(name) <= MAX_VALUE_CHARS
             assert not isinstance(cell, str) or len(cell) <= MAX_VALUE_CHARS + 1
             assert not isinstance(cell, int) or abs(cell) < 2**53
+
+
+def test_a_configuration_of_many_levels_is_cut() -> None:
+    sections: dict[str, Any] = {}
+    values: list[Any] = []
+    for _ in range(5000):
+        sections, values = {"": sections}, [values]
+    cells = run_values({"user": {"sections": sections, "values": values}}, {})["configs"]
+    assert cells["user.values"] == "[" * MAX_DEPTH + '"\\u2026"' + "]" * (MAX_VALUE_CHARS - MAX_DEPTH - 8) + "…"
+    assert len(cells) == 2

@@ -9,10 +9,12 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from mldiagnostics.standard_output import write_text
+from mldiagnostics.text.strict_json import finite
 from mldiagnostics.text.terminal import encodable
 
 from mldiagnostics_cli.commands.options import OutputFormat
@@ -29,6 +31,9 @@ T = TypeVar("T")
 
 PLAIN_WIDTH = 80
 """Width of plots and pages that do not go to a terminal."""
+
+MAX_LEVELS = 100
+"""Levels of a document; PyYAML fails at about 400, and the SDK records at most 30."""
 
 
 def is_terminal() -> bool:
@@ -78,8 +83,21 @@ def as_text(document: Any, output: str) -> str:
 
 
 def show_document(document: Any, output: OutputFormat) -> None:
-    """Write a value as JSON or YAML."""
-    show(as_text(document, output.value))
+    """Write a value as JSON or YAML.
+
+    Numbers that are not finite are written as their names, and values below `MAX_LEVELS` levels as "…".
+    """
+    show(as_text(_writable(document), output.value))
+
+
+def _writable(value: Any, levels: int = MAX_LEVELS) -> Any:
+    if isinstance(value, Mapping | list | tuple) and not levels:
+        return "…"
+    if isinstance(value, Mapping):
+        return {finite(name): _writable(each, levels - 1) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_writable(each, levels - 1) for each in value]
+    return finite(value)
 
 
 def show_rows(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError, NotStored
 from mldiagnostics.layout import RUN_RECORD
-from mldiagnostics.locations import local_path
+from mldiagnostics.locations import absolute_location, local_path
 from mldiagnostics.runs import RunRow, list_runs
 from mldiagnostics.runs.edits import run_folders
 from mldiagnostics.runs.finding import find_run_with_ranks
@@ -39,8 +39,9 @@ def find(storage: str, run: str, *, shortest_prefix: int = 1) -> RecordedRun:
         StoreError: The root cannot be read.
     """
     if is_directory(run):
+        run = absolute_location(run) if local_path(run) is not None else run
         root, _, folder = run.rstrip("/").rpartition("/")
-        return _read(root or ("/" if run.startswith("/") else "."), folder)
+        return _read(root or "/", folder)
     folders = sorted(run_folders(open_store(storage)))
     if run in folders:
         return find_run_with_ranks(storage, run)

@@ -55,8 +55,17 @@ def age(seconds: float | None) -> str:
 
 
 def moment(seconds: float | None) -> str:
-    """Return Unix seconds as a time in UTC."""
-    return DASH if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    """Return Unix seconds as a time in UTC.
+
+    >>> moment(1.0), moment(1e20)
+    ('1970-01-01 00:00:01 UTC', '-')
+    """
+    if seconds is None:
+        return DASH
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, ValueError, OSError):  # a time that no calendar has
+        return DASH
 
 
 def size(number_of_bytes: float | None) -> str:

@@ -5,10 +5,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from mldiagnostics.errors import StoreError
+from mldiagnostics.runs import RunRow, SessionRow, sessions
 from mldiagnostics.store import open_store
+from mldiagnostics_cli.commands.options import OutputFormat
+from mldiagnostics_cli.commands.source_options import SourceChoice
+from mldiagnostics_cli.profiles.listing import show_sessions
+from mldiagnostics_cli.runs import file_runs
 from support.run_files import put_run
 
 if TYPE_CHECKING:
+    import pytest
     from mldiagnostics.store import Store
     from support.programs.command_line import CommandLine
 
@@ -101,3 +108,23 @@ def test_sessions_of_other_tools_join_a_run_under_a_free_name(mldiag: CommandLin
     assert "mldiagnostics: has no traces" in mldiag.failure("profiles", "adopt", "mldiagnostics", "--run", "aaa")
     (mldiag.folder / "notes.txt").write_text("text")
     assert "notes.txt: not a trace" in mldiag.failure("profiles", "adopt", "notes.txt", "--run", "aaa")
+
+
+def test_a_run_whose_sessions_cannot_be_listed_hides_no_others(
+    mldiag: CommandLine, store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put_run(store, "aaa")
+    put_run(store, "bbb", name="broken")
+    put_session(store, "aaa/slow", "host-0")
+    put_session(store, "bbb/slow", "host-0")
+
+    def listed(run: RunRow) -> list[SessionRow]:
+        if run.run_id == "bbb":
+            raise StoreError("bbb/plugins: cannot be listed; check its rights")
+        return sessions(run)
+
+    monkeypatch.setattr(file_runs, "sessions", listed)
+    show_sessions(SourceChoice(storage=str(mldiag.folder / "mldiagnostics")), (), OutputFormat.NAME)
+    shown = capsys.readouterr()
+    assert shown.out.endswith("/aaa/plugins/profile/slow\n")
+    assert shown.err == "broken: its sessions are left out: bbb/plugins: cannot be listed; check its rights\n"

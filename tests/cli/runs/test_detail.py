@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
+import yaml
 from mldiagnostics.pipeline.records import Record
+from mldiagnostics_cli.output import MAX_LEVELS
 from support.run_files import put_records, put_run
 
 if TYPE_CHECKING:
@@ -64,3 +67,23 @@ def test_a_metric_that_was_not_recorded_names_those_that_were(mldiag: CommandLin
     recorded_run(store)
     message = mldiag.failure("runs", "get", "abc", "--metric", "los")
     assert message == "--metric los: rank 0 has not recorded it; its metrics are: loss"
+
+
+def test_values_that_documents_cannot_hold_are_named_or_cut(mldiag: CommandLine, store: Store) -> None:
+    nested = json.loads('{"a":' * 900 + "1" + "}" * 900)
+    identity = {"workload": {"kind": "Job", "name": "a", "namespace": float("inf")}}
+    put_run(store, "abc", configs={"user": {"rate": float("nan"), "deep": nested}}, identity=identity)
+    user = mldiag.document("runs", "get", "abc")["configs"]["user"]
+    assert user["rate"] == "NaN"
+    assert 30 < json.dumps(user["deep"]).count("a") < MAX_LEVELS
+    assert yaml.safe_load("\n".join(mldiag.lines("runs", "get", "abc", "-o", "yaml")))["configs"]["user"] == user
+
+
+def test_a_time_that_no_calendar_has_is_unknown(mldiag: CommandLine, store: Store) -> None:
+    attempts = [{"attempt": 0, "started": 1e20, "ended": 2e20, "phase": "Failed"}]
+    put_run(store, "abc", created=1e20, ended=1e20, attempt=1, attempts=attempts)
+    note = Record("event", 1e300, "note", payload={"message": "hello"}, rank=0, attempt=0)
+    put_records(store, "abc", "a0-r0-00000000-00001", note)
+    shown = mldiag.lines("runs", "get", "abc", "--texts")
+    assert any(line.split()[:2] == ["started", "-,"] for line in shown)
+    assert any(line.split()[:1] + line.split()[-1:] == ["-", "hello"] for line in shown)

@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import yaml
-from mldiagnostics.runs import list_runs
+from mldiagnostics.errors import StoreForbidden
+from mldiagnostics.runs import RunRow, list_runs
+from mldiagnostics.runs.run_filter import RunFilter
 from mldiagnostics.store import open_store
+from mldiagnostics_cli.runs import file_runs
 from support.run_files import put_run
 
 if TYPE_CHECKING:
+    import pytest
     from mldiagnostics.store import Store
     from support.programs.command_line import CommandLine
 
@@ -59,3 +64,20 @@ def test_a_bucket_is_listed_like_a_directory(mldiag: CommandLine, gcs_bucket: st
     storage = {"MLDIAG_STORAGE": f"gs://{gcs_bucket}/runs"}
     assert mldiag.lines("runs", "list", "-o", "name", env=storage) == ["abc"]
     assert "does not exist" in mldiag.failure("runs", "list", "-s", f"gs://{gcs_bucket}-not/there")
+
+
+def test_a_run_whose_records_cannot_be_read_is_listed_without_goodput(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_run(store, "good")
+    put_run(store, "bad")
+
+    def accounted(row: RunRow, **_: object) -> RunRow:
+        if row.run_id == "bad":
+            raise StoreForbidden("bad/records: cannot be listed; check its rights")
+        return replace(row, goodput=0.5)
+
+    monkeypatch.setattr(file_runs, "with_goodput", accounted)
+    runs = file_runs.FileRuns(store.url())
+    shown = {row.run_id: row.goodput for row in runs.accounted(runs.rows(RunFilter()))}
+    assert shown == {"good": 0.5, "bad": None}

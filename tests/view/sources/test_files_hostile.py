@@ -6,6 +6,7 @@ import asyncio
 import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import aiohttp
 from mldiagnostics.pipeline.records import Record
@@ -179,6 +180,22 @@ async def test_a_source_that_does_not_respond_says_so(tmp_path: Path, monkeypatc
     async with server(str(tmp_path / "runs")) as client:
         _, listed = await read(client, "/api/runs")
         assert "has not responded yet; its runs appear once it does" in listed["sources"][0]["problem"]
+        async with asyncio.timeout(60):
+            while not listed["runs"]:
+                _, listed = await read(client, "/api/runs")
+        assert listed["sources"][0]["problem"] is None
+
+
+async def test_a_list_that_fails_unexpectedly_has_a_reason_and_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_run(open_store(str(tmp_path / "runs")), "run")
+    monkeypatch.setattr(files, "REFRESH_S", 0.0)
+    async with server(str(tmp_path / "runs")) as client:
+        with monkeypatch.context() as failing:
+            failing.setattr(files, "list_runs", Mock(side_effect=RecursionError))
+            _, listed = await read(client, "/api/runs")
+        assert "listing the runs failed with RecursionError; the output" in listed["sources"][0]["problem"]
         async with asyncio.timeout(60):
             while not listed["runs"]:
                 _, listed = await read(client, "/api/runs")

@@ -41,7 +41,7 @@ def runs_document(lists: Sequence[SourceList]) -> dict[str, Any]:
 def _listed(source: str, run: ListedRun) -> dict[str, Any]:
     row = run.row
     return {
-        **_clipped(row.to_json()),
+        **clipped(row.to_json()),
         "source": source,
         "key": run.key,
         "profileSessions": None if row.sessions is None else len(row.sessions),
@@ -65,10 +65,10 @@ def run_document(source: str, key: str, detail: RunDetail, actions: RunActions) 
         "canOpenXprof": actions.can_open_xprof,
     }
     omitted = {name: len(getattr(detail, name)) - len(document[name]) for name in ("attempts", "hosts", "sessions")}
-    return {**_clipped(document), "omitted": omitted}
+    return {**clipped(document), "omitted": omitted}
 
 
-def _clipped(value: Any, depth: int = 0) -> Any:
+def clipped(value: Any, depth: int = 0) -> Any:
     """Return a stored value as JSON, cut at the limits of texts, lists and depth."""
     if isinstance(value, str):
         return value if len(value) <= MAX_TEXT_CHARS else f"{value[:MAX_TEXT_CHARS]}…"
@@ -77,9 +77,9 @@ def _clipped(value: Any, depth: int = 0) -> Any:
     if isinstance(value, Mapping | list | tuple) and depth == MAX_DEPTH:
         return "…"
     if isinstance(value, Mapping):
-        return {_clipped(str(name)): _clipped(each, depth + 1) for name, each in value.items()}
+        return {clipped(str(name)): clipped(each, depth + 1) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_clipped(each, depth + 1) for each in value[:MAX_LISTED]]
+        return [clipped(each, depth + 1) for each in value[:MAX_LISTED]]
     return value
 
 

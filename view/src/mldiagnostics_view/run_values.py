@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.runs.flat_configs import flattened
 from mldiagnostics.text.strict_json import finite
 
+from mldiagnostics_view.documents import clipped
 from mldiagnostics_view.limits import MAX_DEPTH, MAX_VALUE_CHARS, MAX_VALUES
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def _first(cells: Mapping[str, Cell]) -> dict[str, Cell]:
 
 
 def _cell(value: Any) -> Cell:
-    value = finite(value)
+    value = clipped(value)
     if isinstance(value, bool | float | None):
         return value
     if isinstance(value, int) and abs(value) < 2**53:

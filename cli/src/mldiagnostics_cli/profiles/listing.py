@@ -6,7 +6,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from mldiagnostics.errors import ConfigurationError, StoreError
 from mldiagnostics.runs.run_filter import RunFilter
+from mldiagnostics.text.terminal import printable
 
 from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.output import note, show_rows
@@ -80,11 +82,22 @@ def _targets(row: SessionRow) -> str:
 
 
 def _runs_of_all(source: RunSource) -> dict[str, tuple[SessionRow, RunRow]]:
-    """Return the sessions of all runs by their URLs, each with its run."""
+    """Return the sessions of all runs by their URLs, each with its run.
+
+    A run whose sessions cannot be listed is noted and left out.
+    """
     runs = [row for row in source.rows(RunFilter()) if row.sessions != ()]
     with ThreadPoolExecutor(PARALLEL_LISTS) as workers:
-        stored = zip(runs, workers.map(lambda run: source.sessions(run, with_files=True), runs), strict=True)
+        stored = zip(runs, workers.map(lambda run: _readable_sessions(source, run), runs), strict=True)
         return {session.url: (session, run) for run, sessions in stored for session in sessions}
+
+
+def _readable_sessions(source: RunSource, run: RunRow) -> Sequence[SessionRow]:
+    try:
+        return source.sessions(run, with_files=True)
+    except (ConfigurationError, StoreError) as error:
+        note(f"{printable(_name(run))}: its sessions are left out: {error}")
+        return ()
 
 
 def _name(run: RunRow) -> str:

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from mldiagnostics.errors import ConfigurationError, LogUnreadable
+from mldiagnostics.errors import ConfigurationError, LogUnreadable, StoreError
 from mldiagnostics.layout import RUN_RECORD, edits_key
 from mldiagnostics.lifecycle.description import RunDescription
 from mldiagnostics.locations import is_on_volume, local_path
@@ -117,7 +117,7 @@ class FileRuns(RunSource):
             return replace(row, goodput=known[1])
         try:
             accounted = with_goodput(row, most_bytes=MAX_ACCOUNTED_BYTES)
-        except LogUnreadable:  # `mldiag goodput` says why
+        except (LogUnreadable, StoreError):  # `mldiag goodput` says why
             return row
         if row.ended is not None:
             self._goodput[row.directory] = row.ended, accounted.goodput

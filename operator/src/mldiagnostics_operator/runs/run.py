@@ -124,7 +124,10 @@ class Run:
 
     @property
     def kind(self) -> WorkloadKind | None:
-        """Table entry of the workload's kind; None without a workload of a known kind that can be a run."""
+        """Table entry of the workload's kind.
+
+        None without a workload of a known kind that can be a run.
+        """
         kind = workload_of(self.workload.kind, self.workload.api_version) if self.workload else None
         return None if kind is None or kind.groups else kind
 

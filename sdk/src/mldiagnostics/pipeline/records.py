@@ -130,7 +130,10 @@ def decode(line: str | bytes) -> Record:
 
 
 def _require_types(record: Record) -> None:
-    """Raise `TypeError` for a field that readers cannot use: other programs may write the file too."""
+    """Raise `TypeError` for a field that readers cannot use.
+
+    Other programs may write the file too.
+    """
     is_valid = (
         type(record.rank) is int
         and type(record.attempt) is int

@@ -1,4 +1,4 @@
-"""A file to which one process appends; others may delete it, or close its descriptor."""
+"""A file to which one process appends, and which others may delete or close."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _NAMED: Final = 3
+_log: Final = logging.getLogger(__name__)
 
 
 class FileSource(ListedSource):
@@ -124,8 +126,14 @@ class FileSource(ListedSource):
         except (MLDiagnosticsError, OSError) as error:
             self._rows = self._rows or []
             self._problem = str(error)
-        self._listed_at = asyncio.get_running_loop().time()
-        self._listing = None
+        except Exception as error:  # noqa: BLE001 - the list must be read again
+            _log.exception("list of runs failed root=%(root)s", {"root": self._root})
+            self._rows = self._rows or []
+            name = type(error).__name__
+            self._problem = f"{self._root}: listing the runs failed with {name}; the output of the server has details"
+        finally:
+            self._listed_at = asyncio.get_running_loop().time()
+            self._listing = None
 
     def _read(self, key: str) -> RunDetail:
         if key in self._broken:

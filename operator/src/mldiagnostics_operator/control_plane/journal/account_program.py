@@ -127,7 +127,10 @@ def _goodput(account: Account, losses: Reliability, *, attempts: int, as_of: flo
 
 
 def _seconds_by_bucket(unproductive: Mapping[Bucket, int]) -> dict[str, float]:
-    """Return seconds by name; custom types beyond the largest ones, or with a long name, are one."""
+    """Return seconds by name.
+
+    Custom types beyond the largest ones, or with a long name, are one.
+    """
     lengths = Counter[str]()
     largest_first = sorted(unproductive.items(), key=lambda item: (item[0].custom != "", -item[1]))
     for place, (spent, length) in enumerate(largest_first, start=1):

@@ -82,7 +82,7 @@ def write_state(key: RunKey, mark: str, facts: Mapping[str, Any], processes: Ite
 
 
 def process_lines(processes: Mapping[str, Any]) -> list[bytes]:
-    """Return some processes as texts for `write_state`, none too long for `read_state`.
+    """Return some processes as texts that `read_state` can read.
 
     Args:
         processes: At most `PROCESSES_OF_SLICE`, of types that orjson writes, by incarnation.
@@ -129,7 +129,11 @@ def read_state(text: bytes, key: RunKey) -> Generator[None, None, SavedState]:
 
 
 def _loads(text: bytes) -> Any:
-    """Return a part of a state. Raises `ValueError` for one that is not JSON, or too long to be parsed at once."""
+    """Return a part of a state.
+
+    Raises:
+        ValueError: It is not JSON, or too long to be parsed at once.
+    """
     if len(text) > MAX_STATE_LINE_BYTES:
         raise ValueError(f"has a line of more than {MAX_STATE_LINE_BYTES} bytes")
     return orjson.loads(text)

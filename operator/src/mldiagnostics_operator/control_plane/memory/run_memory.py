@@ -242,7 +242,9 @@ class RunMemory:
         self._note_events_until(page.events_until)
 
     def restore_processes(self, saved: Mapping[str, SavedProcess], listening_since: float) -> None:
-        """Add some processes of the journal; newer reports win, and those that a run has no room for are left out.
+        """Add some processes of the journal; newer reports win.
+
+        Those that a run has no room for are left out.
 
         Args:
             saved: The processes, by incarnation.
