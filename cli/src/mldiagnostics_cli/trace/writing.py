@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mldiagnostics.errors import StoreError, StoreUnreachable
+from mldiagnostics.errors import MLDiagnosticsError, StoreError, StoreUnreachable
 from mldiagnostics.standard_output import opened, unwritable
 from mldiagnostics.store import open_store
 from mldiagnostics.text.file_errors import file_problem
@@ -26,7 +26,7 @@ GZIP_LEVEL = 1
 """The fastest: a trace of text is 8 times smaller with it, 10 times with the slowest."""
 
 
-class UnwritableTrace(StoreError):
+class UnwritableTrace(MLDiagnosticsError):
     """The file of a trace cannot be written."""
 
 
