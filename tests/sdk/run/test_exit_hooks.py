@@ -427,6 +427,17 @@ def test_a_signal_after_the_end_changes_no_phase(programs: Programs) -> None:
     assert [r.name for r in read_records(programs.storage, row.run_id, kinds={"phase"})][-1] == "Completed"
 
 
+def test_a_signal_waits_for_a_thread_that_closes_the_run(programs: Programs) -> None:
+    close = "recording_close = run.recording.close\n"
+    close += "def closing_late(timeout_s):\n    os.kill(os.getpid(), signal.SIGTERM)\n    time.sleep(0.5)\n"
+    close += "    return recording_close(timeout_s)\nrun.recording.close = closing_late\n"
+    close += "thread = threading.Thread(target=run.close)\nthread.start()\nthread.join()\n"
+    ended = programs.run(f"{BEGIN}{close}")
+    row = programs.the_run()
+    assert (ended.code, row.phase) == (-signal.SIGTERM, "Completed"), ended.err
+    assert len(list(read_records(programs.storage, row.run_id, kinds={"metric"}))) == 1
+
+
 def test_a_signal_while_the_run_is_closed_waits_until_everything_is_written(programs: Programs) -> None:
     ended = programs.run(f"{BEGIN}\nrun.on_close(lambda: os.kill(os.getpid(), signal.SIGTERM))\nrun.close()\n")
     row = programs.the_run()

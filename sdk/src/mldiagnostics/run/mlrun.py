@@ -212,10 +212,10 @@ class MLRun(RunParts):
         """
         if dying and self._ending:
             return False
-        if self._is_settled:  # it has ended already
-            return True
         if dying:
             self.close(timeout_s=closing.SIGNAL_TIMEOUT_S)
+            return True
+        if self._is_settled:  # it has ended already
             return True
         self._settle(terminating(name), last=False)
         self.recording.flush(closing.SIGNAL_TIMEOUT_S / 2)
