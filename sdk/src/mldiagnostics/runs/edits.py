@@ -36,7 +36,7 @@ def run_folders(store: Store) -> list[str]:
 def edits_keys(store: Store) -> frozenset[str]:
     """Return the keys of the files with edits below a root, see `layout.edits_key`.
 
-    There are none, with a warning, if their directory cannot be read.
+    A directory of edits that cannot be read has none, with a warning.
     """
     try:
         return frozenset(entry.key for entry in store.list(EDITS_DIR))

@@ -10,14 +10,13 @@ _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_EXCL | os.O_CLOEXEC
 
 
 class AppendedFile:
-    r"""A file of whole batches.
+    """A file of whole batches.
 
     Example:
         file = AppendedFile()
         if not file.is_intact():
-            file.close()
             file.create(Path("a.jsonl"))
-        file.append(b"line\\n")
+        file.append(b"line")
     """
 
     def __init__(self) -> None:
@@ -32,7 +31,11 @@ class AppendedFile:
         return bool(self._link_count())
 
     def create(self, path: Path) -> None:
-        """Create the file, below directories that may be missing. Raises `OSError`."""
+        """Close the file before, and create one below directories that may be missing.
+
+        Raises `OSError`.
+        """
+        self.close()
         path.parent.mkdir(parents=True, exist_ok=True)
         self._descriptor, self._path, self.bytes = os.open(path, _FLAGS, 0o666), path, 0
         status = os.fstat(self._descriptor)

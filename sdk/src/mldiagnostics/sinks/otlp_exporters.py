@@ -136,9 +136,7 @@ def _tls(certificate: str) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=certificate or None)
     except OSError as error:  # also of a file that is not PEM
-        raise SinkUnavailable(
-            f"OTEL_EXPORTER_OTLP_CERTIFICATE: cannot read {certificate!r}: {error.strerror or error}"
-        ) from error
+        raise _unreadable(certificate, error) from error
 
 
 def _read(certificate: str) -> bytes | None:
@@ -148,6 +146,9 @@ def _read(certificate: str) -> bytes | None:
         with open(certificate, "rb") as file:  # noqa: PTH123 - one line
             return file.read()
     except OSError as error:
-        raise SinkUnavailable(
-            f"OTEL_EXPORTER_OTLP_CERTIFICATE: cannot read {certificate!r}: {error.strerror}"
-        ) from error
+        raise _unreadable(certificate, error) from error
+
+
+def _unreadable(certificate: str, error: OSError) -> SinkUnavailable:
+    problem = error.strerror or error
+    return SinkUnavailable(f"OTEL_EXPORTER_OTLP_CERTIFICATE: cannot read {certificate!r}: {problem}")

@@ -64,8 +64,7 @@ class Segments:
         return self._directory / key
 
     def _ensure_open(self) -> None:
-        if not self._file.is_intact():
-            self._file.close()  # it may have been deleted
+        if not self._file.is_intact():  # it may have been deleted
             try:
                 self._create_next()
             except OSError as error:

@@ -89,8 +89,7 @@ class EventFile:
 
     def open(self) -> None:
         """Create a file unless one is open. Raises `SinkUnavailable` if the disk fails."""
-        if not self._file.is_intact():
-            self._file.close()  # it may have been deleted
+        if not self._file.is_intact():  # it may have been deleted
             try:
                 self._file.create(self._path())
             except OSError as error:

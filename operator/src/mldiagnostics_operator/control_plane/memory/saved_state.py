@@ -14,10 +14,9 @@ from mldiagnostics_api.reports.models import (
     Message,
     MetricName,
     Name,
-    Notes,
     Number,
     Phase,
-    ReportedTags,
+    RunReport,
     Seconds,
     SessionReport,
     Step,
@@ -74,16 +73,9 @@ class SavedHost(Model):
     unserved_s: Number = 0
 
 
-class SavedLeader(Model):
+class SavedLeader(RunReport):
     """`LeaderFacts` of a process."""
 
-    name: Label = ""
-    group: Label = ""
-    tags: ReportedTags = ()
-    notes: Notes = ""
-    storage: Url = ""
-    started: Seconds | None = None
-    ended: Seconds | None = None
     metrics: dict[MetricName, _Finite | None] = Field(default_factory=dict)
 
 
