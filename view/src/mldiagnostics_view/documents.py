@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import orjson
 from mldiagnostics.text.strict_json import finite
 
 from mldiagnostics_view.limits import MAX_DEPTH, MAX_LISTED, MAX_SHOWN_SESSIONS, MAX_TEXT_CHARS
@@ -25,27 +27,41 @@ class RunActions(NamedTuple):
     can_open_xprof: bool
 
 
-def runs_document(lists: Sequence[SourceList]) -> dict[str, Any]:
-    """Return the list of runs of all sources, the newest first."""
+def json_text(document: Any) -> bytes:
+    """Return a document as JSON."""
+    try:
+        return orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)
+    except TypeError:  # stored values: a part of a surrogate pair, a number above 2^64, or deep nesting
+        return json.dumps(document, allow_nan=False).encode()
+
+
+def runs_text(lists: Sequence[SourceList]) -> bytes:
+    """Return the list of runs of all sources, the newest first, as JSON.
+
+    Each open page needs it every few seconds, so the text of a run is made once for each of its versions.
+    """
     rows = [(source.name, run) for source in lists for run in source.runs]
     rows.sort(key=lambda each: (-(each[1].row.created or 0.0), each[0], each[1].key))
-    return {
-        "sources": [
-            {"name": each.name, "place": each.place, "problem": each.problem or None, "runs": len(each.runs)}
-            for each in lists
-        ],
-        "runs": [_listed(source, run) for source, run in rows],
-    }
+    sources = [
+        {"name": each.name, "place": each.place, "problem": each.problem or None, "runs": len(each.runs)}
+        for each in lists
+    ]
+    texts = b",".join(_listed_text(source, run) for source, run in rows)
+    return b'{"sources":' + json_text(sources) + b',"runs":[' + texts + b"]}"
 
 
-def _listed(source: str, run: ListedRun) -> dict[str, Any]:
-    row = run.row
-    return {
-        **clipped(row.to_json()),
-        "source": source,
-        "key": run.key,
-        "profileSessions": None if row.sessions is None else len(row.sessions),
-    }
+def _listed_text(source: str, run: ListedRun) -> bytes:
+    if run.text is None:
+        row = run.row
+        run.text = json_text(
+            {
+                **clipped(row.to_json()),
+                "source": source,
+                "key": run.key,
+                "profileSessions": None if row.sessions is None else len(row.sessions),
+            }
+        )
+    return run.text
 
 
 def run_document(source: str, key: str, detail: RunDetail, actions: RunActions) -> dict[str, Any]:

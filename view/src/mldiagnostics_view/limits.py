@@ -22,7 +22,7 @@ CLOSE_S: Final = 1.0
 MAX_SCHEDULES: Final = 100
 """Schedules of a namespace that are read for a run; the policy allows 20 by default."""
 MAX_RUNS: Final = 10_000
-"""Runs of one source, the newest. A row takes about 2 KiB."""
+"""Runs of one source, the newest. A row takes about 3 KiB."""
 
 CHUNK_POINTS: Final = 128
 """Points that are summarised together: 1 000 000 points are 7813 summaries of 96 bytes, 1 MB."""

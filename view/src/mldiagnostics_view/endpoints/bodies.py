@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import json
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
 from aiohttp import web
+
+from mldiagnostics_view.documents import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ class Body:
 
     def __init__(self, content: bytes, content_type: str) -> None:
         self.content, self.content_type = content, content_type
-        self.etag = blake2b(content, digest_size=12).hexdigest()
+        self.etag = digest_of(content)
         self.compressed = gzip.compress(content, _LEVEL, mtime=0) if len(content) > _COMPRESSED_BYTES else None
 
 
@@ -50,9 +50,14 @@ async def json_response(request: web.Request, document: Callable[[], Any]) -> we
 
 def json_body(document: Callable[[], Any]) -> Body:
     """Return the body of a document."""
-    value = document()
-    try:
-        content = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
-    except TypeError:  # stored values: a part of a surrogate pair, a number above 2^64, or deep nesting
-        content = json.dumps(value, allow_nan=False).encode()
-    return Body(content, "application/json")
+    return json_text_body(json_text(document()))
+
+
+def json_text_body(text: bytes) -> Body:
+    """Return the body of a document that is JSON already."""
+    return Body(text, "application/json")
+
+
+def digest_of(content: bytes) -> str:
+    """Return a short text that differs if the content does."""
+    return blake2b(content, digest_size=12).hexdigest()

@@ -11,7 +11,6 @@ from aiohttp import web
 from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics_kube.client.apiserver import ClusterError
 
-from mldiagnostics_view.endpoints.bodies import json_body
 from mldiagnostics_view.endpoints.problems import RequestProblem
 from mldiagnostics_view.limits import MAX_STREAMS, PING_S, REFRESH_S, WRITE_S
 from mldiagnostics_view.sources.source import RunUnknown
@@ -116,8 +115,3 @@ def _event(name: str, text: bytes) -> bytes:
 async def _write(response: web.StreamResponse, content: bytes) -> None:
     async with asyncio.timeout(WRITE_S):
         await response.write(content)
-
-
-def revision_of(document: Any) -> str:
-    """Return a short text that differs if a document does."""
-    return json_body(lambda: document).etag

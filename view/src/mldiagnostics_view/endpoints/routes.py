@@ -17,13 +17,13 @@ from mldiagnostics_view.curves.moments import moments_of
 from mldiagnostics_view.curves.progress import ReadingStages
 from mldiagnostics_view.curves.queries import curves_of, metrics_of
 from mldiagnostics_view.curves.rank_columns import rank_columns, steps_at_times
-from mldiagnostics_view.documents import RunActions, run_document, runs_document
+from mldiagnostics_view.documents import RunActions, json_text, run_document, runs_text
 from mldiagnostics_view.endpoints.actions import Actions
 from mldiagnostics_view.endpoints.assets import PAGE
 from mldiagnostics_view.endpoints.authentication import access_of
-from mldiagnostics_view.endpoints.bodies import json_response, send
+from mldiagnostics_view.endpoints.bodies import digest_of, json_response, json_text_body, send
 from mldiagnostics_view.endpoints.diagnoses import Diagnoses
-from mldiagnostics_view.endpoints.live import EventStreams, revision_of
+from mldiagnostics_view.endpoints.live import EventStreams
 from mldiagnostics_view.endpoints.parameters import curve_query, metric_search, rank_query, run_names
 from mldiagnostics_view.endpoints.points import points_file, points_table
 from mldiagnostics_view.endpoints.problems import RequestProblem
@@ -106,7 +106,7 @@ class Routes:
     async def runs(self, request: web.Request) -> web.Response:
         """Return the runs of all sources."""
         lists = await self._seen(request).lists()
-        return await json_response(request, lambda: runs_document(lists))
+        return send(request, await asyncio.to_thread(lambda: json_text_body(runs_text(lists))))
 
     async def run(self, request: web.Request) -> web.Response:
         """Return one run."""
@@ -212,7 +212,8 @@ class Routes:
         """Send an event when the list of runs has changed."""
 
         async def look() -> tuple[Any, bool]:
-            return {"revision": revision_of(runs_document(await self._seen(request).lists()))}, False
+            lists = await self._seen(request).lists()
+            return {"revision": await asyncio.to_thread(lambda: digest_of(runs_text(lists)))}, False
 
         return await self._streams.send(request, {"runs": look})
 
@@ -221,7 +222,7 @@ class Routes:
         directory = await self._directory(request, needed=False)
 
         async def look_at_run() -> tuple[Any, bool]:
-            return {"revision": revision_of(await self._document(request))}, False
+            return {"revision": digest_of(json_text(await self._document(request)))}, False
 
         stages = ReadingStages()
 

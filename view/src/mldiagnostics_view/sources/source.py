@@ -6,7 +6,7 @@ A command reads once, and waits: `RunSource` of the command line is its interfac
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,12 +21,15 @@ class RunUnknown(Exception):
     """A source has no run with a key; the message, if there is one, has the reason."""
 
 
-class ListedRun(NamedTuple):
-    """A run in the list of its source."""
+@dataclass(slots=True, eq=False)
+class ListedRun:
+    """One version of a run in the list of its source."""
 
     key: str
     """Names the run in URLs."""
     row: RunRow
+    text: bytes | None = None
+    """Its JSON in the list of runs, once a page has read it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
