@@ -408,3 +408,25 @@ async def test_pipelined_requests_are_answered_one_by_one() -> None:
         client = await it.client()
         await client.send(b"GET /page HTTP/1.1\r\nHost: x\r\n\r\n" * 100)
         assert {await client.status() for _ in range(100)} == {200}
+
+
+async def test_a_server_that_ends_as_a_client_arrives_logs_no_error() -> None:
+    async def respond(_: web.BaseRequest) -> web.Response:
+        return web.Response()
+
+    loop, errors = asyncio.get_running_loop(), list[dict[str, Any]]()
+    loop.set_exception_handler(lambda _, context: errors.append(context))
+    ends, wakes = socket.socketpair()
+    with ends, wakes, socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)  # noqa: FBT003 - the socket's own signature
+        server = connections.ConnectionServer(respond, limit=1, times=UNHURRIED, closed=lambda _: None)
+        accepting = asyncio.create_task(server.accept(listener, None))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        loop.add_reader(ends, accepting.cancel)
+        wakes.send(b"end")  # the loop sees both in one turn, the end first
+        with socket.create_connection(listener.getsockname()):
+            await asyncio.wait([accepting])
+            loop.remove_reader(ends)
+            await asyncio.sleep(0)
+    assert (accepting.cancelled(), errors) == (True, [])

@@ -12,6 +12,8 @@ from cluster.ports import free_port
 
 _HERE = Path(__file__).parent
 _START_DEADLINE_S = 200.0
+_PORTS = 3
+"""Ports that are tried: a program binds its port after seconds of imports, and another one may have it by then."""
 
 
 @dataclass(frozen=True)
@@ -41,18 +43,23 @@ class Training:
 @contextmanager
 def training(python: Path, program: str, folder: Path, *flags: str) -> Iterator[Training]:
     """Start a training program of this folder and wait for its first step."""
-    port = free_port()
-    progress = folder / f"progress-{port}"
-    log = folder / f"log-{port}"
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [python, _HERE / program, str(port), str(progress), *flags], env=environment, stdout=output, stderr=output
-        )
-    try:
-        started = Training(process, port, progress)
-        started.wait_for_step(1, deadline_s=_START_DEADLINE_S)
-        yield started
-    finally:
-        process.kill()
-        process.wait()
+    for left in reversed(range(_PORTS)):
+        port = free_port()
+        progress, log = folder / f"progress-{port}", folder / f"log-{port}"
+        command = [str(python), str(_HERE / program), str(port), str(progress), *flags]
+        with log.open("wb") as output:
+            process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
+        try:
+            started = Training(process, port, progress)
+            try:
+                started.wait_for_step(1, deadline_s=_START_DEADLINE_S)
+            except AssertionError as error:
+                if left and b"Failed to bind" in log.read_bytes():
+                    continue
+                raise AssertionError(f"{error}:\n{log.read_text(errors='replace')[-2000:]}") from error
+            yield started
+            return
+        finally:
+            process.kill()
+            process.wait()

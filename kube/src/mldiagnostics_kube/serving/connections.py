@@ -111,22 +111,19 @@ class ConnectionServer(web.Server):
 
     async def accept(self, listener: socket.socket, tls: ssl.SSLContext | None) -> None:
         """Accept connections until cancelled."""
-        loop = asyncio.get_running_loop()
         while True:
             try:
-                accepted, (address, *_) = await loop.sock_accept(listener)
-                for number in range(ACCEPTED_AT_ONCE):
-                    if number:
-                        accepted, (address, *_) = listener.accept()
-                        accepted.setblocking(False)  # noqa: FBT003 - the socket's own signature
+                for _ in range(ACCEPTED_AT_ONCE):
+                    accepted, (address, *_) = listener.accept()
+                    accepted.setblocking(False)  # noqa: FBT003 - the socket's own signature
                     if tls and is_given_up(accepted):
                         accepted.close()
                         continue
                     await self._admit(accepted, address, tls)
                     if self._is_busy():
                         break
-            except BlockingIOError:
-                pass  # no other connection waits
+            except BlockingIOError:  # no other connection waits
+                await _connection_waits(listener)
             except OSError as error:  # the client has gone, or the process has too many open files
                 _log.warning("A connection was not accepted: %(error)s", {"error": error})
                 await asyncio.sleep(_ACCEPT_RETRY_S)
@@ -289,3 +286,16 @@ def listen(port: int, host: str = "") -> socket.socket:
     listener.setblocking(False)  # noqa: FBT003 - the socket's own signature
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
     return listener
+
+
+async def _connection_waits(listener: socket.socket) -> None:
+    """Wait until a connection can be accepted.
+
+    `loop.sock_accept` logs a traceback, and loses the connection, if it is cancelled in the turn in which one arrives.
+    """
+    loop, can_accept = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(listener, can_accept.set)
+    try:
+        await can_accept.wait()
+    finally:
+        loop.remove_reader(listener)
