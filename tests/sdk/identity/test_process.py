@@ -9,6 +9,7 @@ from mldiagnostics.identity.process import (
     JaxProcess,
     ProcessEnvironment,
     ProcessInfo,
+    TorchProcess,
     job_of_set,
     process_info,
     whole_number,
@@ -40,6 +41,18 @@ LAUNCHERS = {
         (5, 8, 1),
     ),
     "injected": ({"MLDIAG_RANK": "3", "MLDIAG_WORLD_SIZE": "4", "JOB_COMPLETION_INDEX": "1"}, (3, 4, 0)),
+    "injected, more processes than pods": ({"MLDIAG_RANK": "1", "RANK": "5", "WORLD_SIZE": "8"}, (5, 8, 0)),
+    "injected with the number of pods, more processes": (
+        {"MLDIAG_RANK": "0", "MLDIAG_WORLD_SIZE": "2", "RANK": "3", "WORLD_SIZE": "8"},
+        (3, 8, 0),
+    ),
+    "injected, a world of each pod": ({"MLDIAG_RANK": "1", "RANK": "0", "WORLD_SIZE": "1"}, (1, 2, 0)),
+    "injected with the number of pods, as many processes": (
+        {"MLDIAG_RANK": "2", "MLDIAG_WORLD_SIZE": "4", "RANK": "0", "WORLD_SIZE": "4"},
+        (2, 4, 0),
+    ),
+    "injected, a rank outside the world": ({"MLDIAG_RANK": "1", "RANK": "8", "WORLD_SIZE": "8"}, (1, 2, 0)),
+    "injected, a rank without a world": ({"MLDIAG_RANK": "1", "RANK": "5"}, (1, 2, 0)),
     "injected, some processes in each": (
         {"MLDIAG_RANK": "1", "MLDIAG_WORLD_SIZE": "2", "LOCAL_RANK": "3", "LOCAL_WORLD_SIZE": "4"},
         (7, 8, 3),
@@ -79,6 +92,27 @@ def test_the_numbers_of_a_launcher_are_understood(launcher: str) -> None:
 
 def test_values_of_initialised_jax_win() -> None:
     place, _ = place_of({"MLDIAG_RANK": "0", "SLURM_PROCID": "0", "LOCAL_RANK": ""}, jax=JaxProcess(3, 4, "host:1"))
+    assert (place.rank, place.world_size) == (3, 4)
+
+
+INJECTED = {"MLDIAG_RANK": "0", "MLDIAG_WORLD_SIZE": "1"}
+
+
+def test_values_of_initialised_torch_win_over_those_of_the_pod() -> None:
+    places = [place_of(INJECTED, torch=TorchProcess(rank, 4))[0] for rank in range(4)]
+    assert [(place.rank, place.world_size) for place in places] == [(rank, 4) for rank in range(4)]
+    assert [place.leads for place in places] == [True, False, False, False]
+
+
+def test_a_group_of_torch_with_one_process_does_not_number_it() -> None:
+    place, _ = place_of({"MLDIAG_RANK": "2", "MLDIAG_WORLD_SIZE": "4"}, torch=TorchProcess(0, 1))
+    assert (place.rank, place.world_size) == (2, 4)
+
+
+def test_torchrun_and_jax_count_before_a_group_of_torch() -> None:
+    place, _ = place_of({"RANK": "1", "WORLD_SIZE": "8", "LOCAL_RANK": "1"}, torch=TorchProcess(0, 2))
+    assert (place.rank, place.world_size, place.local_rank) == (1, 8, 1)
+    place, _ = place_of({}, torch=TorchProcess(0, 2), jax=JaxProcess(3, 4, "host:1"))
     assert (place.rank, place.world_size) == (3, 4)
 
 

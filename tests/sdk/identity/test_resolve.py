@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.identity.process import JaxProcess, ProcessEnvironment
+from mldiagnostics.identity.process import JaxProcess, ProcessEnvironment, TorchProcess
 from mldiagnostics.identity.resolve import ResolvedIdentity, locate
 
 CHECK = "38ecfc8a2d254da9e690e33b81bac0358bdcbeddf2e1a373240c1650f1ba3b0c"
@@ -210,6 +210,16 @@ def test_initialised_jax_provides_the_coordinator() -> None:
     processes = [resolved({}, jax=JaxProcess(rank, 2, "h0:1234"), host=f"h{rank}") for rank in range(2)]
     assert processes[0].identity == processes[1].identity
     assert source(processes[0]) == "launcher"
+
+
+def test_processes_of_initialised_torch_share_the_address_of_their_rendezvous() -> None:
+    env = {"MASTER_ADDR": "h0", "MASTER_PORT": "29500"}
+    processes = [resolved(env, torch=TorchProcess(rank, 2), host=f"h{rank}") for rank in range(2)]
+    assert [source(process) for process in processes] == ["launcher", "launcher"]
+    assert processes[0].identity == processes[1].identity
+    assert resolved(env, torch=TorchProcess(0, 1)).identity is None
+    by_hand = {**env, "RANK": "1", "WORLD_SIZE": "4"}
+    assert resolved(by_hand, torch=TorchProcess(0, 1)).identity == resolved(by_hand).identity
 
 
 def test_pods_of_a_jobset_that_were_not_injected_find_one_id() -> None:

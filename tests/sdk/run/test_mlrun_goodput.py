@@ -151,6 +151,86 @@ os.wait()
     assert sorted(goodput_events(programs)) == sorted([("job_start_time", None), *steps, ("job_end_time", None)])
 
 
+EVALUATED = """
+import multiprocessing, os, signal, subprocess, sys
+from mldiagnostics import machinelearning_run
+
+def evaluate():
+    with machinelearning_run("eval", run_workload_id="job", log_system_metrics=False):
+        pass
+
+def evaluate_in_child(kind):
+    if kind == "subprocess":
+        subprocess.run([sys.executable, __file__, "evaluate", ""], check=True)
+        return
+    child = multiprocessing.get_context(kind).Process(target=evaluate)
+    child.start()
+    child.join()
+    assert child.exitcode == 0
+
+if __name__ == "__main__":
+    kind, end = sys.argv[1:]
+    if kind == "evaluate":
+        evaluate()
+        sys.exit()
+    run = machinelearning_run("job", run_workload_id="job", log_system_metrics=False)
+    for step in range(6):
+        run.step(step)
+        if step == 2:
+            evaluate_in_child(kind)
+    run.recorder.flush()
+    if end == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("end", ["ends", "killed"])
+@pytest.mark.parametrize("kind", ["subprocess", "spawn", "fork"])
+def test_a_child_with_a_run_of_its_own_is_not_an_attempt(programs: Programs, kind: str, end: str) -> None:
+    ended = programs.run(EVALUATED, kind, end)
+    assert ended.code == (-9 if end == "killed" else 0), ended.err
+    steps = [("step_start_time", step) for step in range(6)]
+    last = [] if end == "killed" else [("job_end_time", None)]
+    assert goodput_events(programs) == [("job_start_time", None), *steps, *last]
+    history, now = History(), datetime.now(timezone.utc)
+    open_log(f"{programs.storage}/job").read_new(history, now)
+    moment = round(now.timestamp() * 1e6)
+    account = history.of(moment).account(moment)
+    assert (account.disruptions, account.last_step) == (0, 5)
+
+
+def test_a_subprocess_that_trains_for_its_launcher_records_its_steps(programs: Programs) -> None:
+    body = f"""{BEGIN}
+import subprocess
+if len(sys.argv) == 1:
+    subprocess.run([sys.executable, __file__, "train"], check=True)
+else:
+    run.step(0)
+    run.step(1)
+"""
+    ended = programs.run(body)
+    assert ended.code == 0, ended.err
+    steps = [("step_start_time", step) for step in (0, 1)]
+    assert sorted(goodput_events(programs)) == sorted([("job_start_time", None), *steps, ("job_end_time", None)])
+
+
+@pytest.mark.peers
+def test_compilations_of_a_subprocess_are_not_of_the_run(programs: Programs) -> None:
+    body = f"""{BEGIN}
+import subprocess
+if len(sys.argv) == 1:
+    subprocess.run([sys.executable, __file__, "compile"], check=True)
+else:
+    import jax
+    run.step(0)
+    jax.jit(lambda x: x + 1)(1.0)
+"""
+    ended = programs.run(body, env={"JAX_PLATFORMS": "cpu"})
+    assert ended.code == 0, ended.err
+    steps = [("step_start_time", 0)]
+    assert sorted(goodput_events(programs)) == sorted([("job_start_time", None), *steps, ("job_end_time", None)])
+
+
 def test_goodput_events_are_stored_with_the_run_only(programs: Programs) -> None:
     body = f"""{BEGIN}
 with run.recorder.event("EVAL"):

@@ -291,6 +291,31 @@ assert current() is second
     assert recorded(programs.storage, rows["second"].run_id) == [("b", 2.0)]
 
 
+SWEEP = """
+import os
+from mldiagnostics import machinelearning_run
+for name in ("small", "large", "large", "small"):
+    if "OWN_IDS" in os.environ:
+        os.environ["MLDIAG_RUN_ID"] = name
+    machinelearning_run(name, log_system_metrics=False).close()
+"""
+
+
+@pytest.mark.parametrize("source", ["injected", "own ids", "shared by the program"])
+def test_runs_that_share_an_injected_id_under_two_names_are_reported_once(programs: Programs, source: str) -> None:
+    env = {
+        "injected": {"MLDIAG_RUN_ID": "ab" * 32},
+        "own ids": {"MLDIAG_RUN_ID": "ab" * 32, "OWN_IDS": "yes"},
+        "shared by the program": {"RUN_WORKLOAD_ID": "sweep"},
+    }[source]
+    ended = programs.run(SWEEP, env=env)
+    assert ended.code == 0, ended.err
+    warning = "machinelearning_run('large'): has the injected run id of 'small'"
+    assert ended.err.count("injected run id") == ended.err.count(warning) == (source == "injected"), ended.err
+    assert ("set MLDIAG_RUN_ID to another id" in ended.err) is (source == "injected")
+    assert len(list_runs(programs.storage)) == (2 if source == "own ids" else 1)
+
+
 def test_runs_started_concurrently_follow_each_other(programs: Programs) -> None:
     source = f"""{BEGIN}
 import threading

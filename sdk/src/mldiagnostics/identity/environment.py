@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.identity.process import JaxProcess, ProcessEnvironment
+from mldiagnostics.identity.process import JaxProcess, ProcessEnvironment, TorchProcess
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +36,7 @@ def detect(env: Mapping[str, str]) -> ProcessEnvironment:
         namespace=_content(_NAMESPACE_FILE).strip(),
         launcher=f"{os.getppid()}-{started(os.getppid())}",
         jax=jax_process(),
+        torch=torch_process(),
     )
 
 
@@ -76,6 +77,18 @@ def jax_process() -> JaxProcess | None:
         return JaxProcess(int(state.process_id), int(state.num_processes), str(state.coordinator_address or ""))
     except (AttributeError, TypeError, ValueError):  # another version of JAX
         return None
+
+
+def torch_process() -> TorchProcess | None:
+    """Return the process of `torch.distributed`, None if it is not initialised."""
+    distributed: Any = sys.modules.get("torch.distributed")
+    try:
+        if distributed is None or not (distributed.is_available() and distributed.is_initialized()):
+            return None
+        rank, world_size = int(distributed.get_rank()), int(distributed.get_world_size())
+    except Exception:  # noqa: BLE001 - another version of torch, or one half imported
+        return None
+    return TorchProcess(rank, world_size) if 0 <= rank < world_size else None
 
 
 def _domain(host: str) -> str:

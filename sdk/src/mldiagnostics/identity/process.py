@@ -25,6 +25,14 @@ class JaxProcess:
 
 
 @dataclass(frozen=True, slots=True)
+class TorchProcess:
+    """A process of the default group of `torch.distributed`."""
+
+    rank: int
+    world_size: int
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessEnvironment:
     """Inputs of the decisions about identity.
 
@@ -35,6 +43,7 @@ class ProcessEnvironment:
         namespace: Namespace of the pod.
         launcher: Id of the parent process, different for each launch on this host.
         jax: Process of `jax.distributed`, if initialised.
+        torch: Process of `torch.distributed`, if initialised.
     """
 
     env: Mapping[str, str]
@@ -43,6 +52,7 @@ class ProcessEnvironment:
     namespace: str = ""
     launcher: str = ""
     jax: JaxProcess | None = None
+    torch: TorchProcess | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +154,31 @@ def _jax_process(environment: ProcessEnvironment, read: _IntegerReader) -> _Numb
     return _Numbers(environment.jax.rank, environment.jax.world_size, read.first("LOCAL_RANK", "SLURM_LOCALID") or 0)
 
 
+def _torch_process(environment: ProcessEnvironment, read: _IntegerReader) -> _Numbers | None:
+    """Return the number in a process group of at least two.
+
+    A group of one, such as that of an inference server, does not number the processes of a run.
+    """
+    if environment.torch is None or environment.torch.world_size == 1:
+        return None
+    return _Numbers(
+        environment.torch.rank, environment.torch.world_size, read.first("LOCAL_RANK", "SLURM_LOCALID") or 0
+    )
+
+
+def _process_in_pod(environment: ProcessEnvironment, read: _IntegerReader) -> _Numbers | None:
+    """Return the number in `RANK` if there are more processes than pods.
+
+    The injected number is then the same for all processes of this pod. The number of pods is rarely injected.
+    """
+    pod = read.first("MLDIAG_RANK")
+    rank, world_size = (whole_number(environment.env.get(name)) for name in ("RANK", "WORLD_SIZE"))
+    if pod is None or rank is None or world_size is None or rank >= world_size:
+        return None
+    pods = max(pod + 1, read.first("MLDIAG_WORLD_SIZE") or 0)
+    return _Numbers(rank, world_size) if world_size > pods else None
+
+
 def _injected_pod(_: ProcessEnvironment, read: _IntegerReader) -> _Numbers | None:
     """Return the number by the injected variables, which count pods.
 
@@ -172,7 +207,9 @@ _LAUNCHERS: tuple[_Launcher, ...] = (
     # the first one with a number counts
     _variables("RANK", "WORLD_SIZE", needs="LOCAL_RANK"),  # torchrun, DeepSpeed, Accelerate: they count processes
     _jax_process,
+    _torch_process,  # after JAX: programs of JAX may have a group of torch beside it
     _variables("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", local_rank="OMPI_COMM_WORLD_LOCAL_RANK"),
+    _process_in_pod,
     _injected_pod,
     _variables("JAX_PROCESS_ID", "JAX_NUM_PROCESSES"),
     _variables("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", local_rank="SLURM_LOCALID"),

@@ -220,7 +220,8 @@ def _leader_worker_set(environment: ProcessEnvironment) -> str:
 
 
 def _master(environment: ProcessEnvironment) -> str:
-    together = whole_number(environment.env.get("WORLD_SIZE")) or 0
+    grouped = environment.torch.world_size if environment.torch else 0
+    together = max(grouped, whole_number(environment.env.get("WORLD_SIZE")) or 0)
     return _variable("MASTER_ADDR", "MASTER_PORT")(environment) if together > 1 else ""
 
 

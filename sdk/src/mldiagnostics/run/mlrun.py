@@ -33,7 +33,7 @@ class MLRun(RunParts):
         directory: Directory of this run, below the root.
         sinks: URLs of the run's sinks.
         recorder: Goodput recorder of the run, for example `with run.recorder.event("EVAL"):`. Start, steps and
-            successful end are recorded by rank 0 automatically.
+            successful end are recorded by rank 0 automatically; by its subprocesses and forked children, steps only.
         origin: Identity of this process in its records.
         recording: Pipeline of the run's records.
         cloud: Google Cloud project and region.
@@ -74,7 +74,7 @@ class MLRun(RunParts):
             state.step = step
             now = steady()
             state.starts.note((now, step))
-            if self._records_goodput:
+            if self._records_steps:
                 self.recorder.start_step(step, now)
         for callback in self._step_callbacks:
             try:  # not in a function: this is called with every step
@@ -167,7 +167,7 @@ class MLRun(RunParts):
         current_run.enter(self)
         takeover.watch(self)
         self._exit_hooks.watch_sigterm()
-        if self._records_goodput:
+        if self._records_job:
             self.recorder.record_job_start_time(requested_at)
         self._state.start(requested_at)
         if self._reporter is not None:
@@ -191,7 +191,7 @@ class MLRun(RunParts):
             self._state = state
             self._pid = os.getpid()
             self._state.begin(time.time())  # later than the parent, whose records have the same rank
-            if self._records_goodput:  # the parent may have ended before it wrote or reported the start
+            if self._records_job:  # the parent may have ended before it wrote or reported the start
                 self.recorder.record_job_start_time(self._state.started)
             if self._reporter is not None:
                 self._reporter.start(self._state.view)
@@ -231,9 +231,9 @@ class MLRun(RunParts):
         now = time.time()  # before the last beat, which takes its time where other programs run
         self._state.sync(timeout_s / 2, write=False)  # it gathers what short programs have not yet
         outcome = judge(self._exit_hooks.evidence(declared=phase, preempted=self._state.preempted))
-        if self._records_goodput and outcome.phase == "Completed":
+        if self._records_job and outcome.phase == "Completed":
             self.recorder.record_job_end_time(now)
-        self._records_goodput = False
+        self._records_steps = self._records_job = False
         self._settle(outcome, last=True, at=now)
         self._is_settled = True
         if outcome.reason == EXIT_CODE_UNKNOWN:

@@ -56,7 +56,9 @@ class RunParts(RunFields):
         self._reporter = reporter
         self._start_threads = start_threads
         self._pid = os.getpid()
-        self._records_goodput = identity.process.leads
+        self._records_steps = identity.process.leads
+        self._records_job = leads
+        """Whether start and end of the job are this process's; a subprocess of the leader only trains for it."""
         self._closing = threading.RLock()
         self._closed: CloseSummary | None = None
         self._ending = False

@@ -88,6 +88,8 @@ def _start(options: Mapping[str, Any], requested_at: float) -> MLRun:
         requested_at = time.time()  # the previous run lasted until now
     origin = _origin(arguments, identity, storage=_absolute(arguments.storage or DEFAULT_STORAGE))
     leads = identity.process.leads and ownership.claim(origin.run_id, os.environ)
+    if leads and identity.identity and identity.identity.source == "injected":
+        _warn_of_shared_id(origin)
     reporter = None
     if endpoint is not None and leads == identity.process.leads:  # not a subprocess of the leader, with its rank
         from mldiagnostics.control_plane.reporter import Reporter  # noqa: PLC0415 - only where one is set
@@ -148,13 +150,15 @@ def _join(
             control_plane=reporter.endpoint.url if reporter else None,
         ):
             detail(line)
-    _start_parts(run)
+    _start_parts(run, records_compilations=leads == identity.process.leads)
     return run
 
 
-def _start_parts(run: MLRun) -> None:
+def _start_parts(run: MLRun, *, records_compilations: bool) -> None:
     """Start the optional parts of a run, each loaded only where it is used."""
     compilations = Compilations(run.recorder)
+    if not records_compilations:  # a subprocess of the leader compiles beside the training
+        compilations.close()
     run.on_close(compilations.close)
     marks = StepMarks()
     run.on_step(marks.begin if compilations.listen() else _when_jax_is_imported(compilations, marks))
@@ -231,6 +235,18 @@ def _absolute(location: str) -> str:
             f"storage {location!r} is a relative path and the working directory was deleted; set an absolute path or "
             "URL with storage= or MLDIAG_STORAGE"
         ) from None
+
+
+def _warn_of_shared_id(origin: Origin) -> None:
+    """Warn if the last run of this process has the same id under another name."""
+    previous = current_run.last()
+    if previous is not None and previous.origin.run_id == origin.run_id and previous.origin.name != origin.name:
+        warn_once(
+            "start-shared-id",
+            f"machinelearning_run({origin.name!r}): has the injected run id of {previous.origin.name!r}, so both are "
+            "one run and steps that start again count as lost; start each in a workload of its own, or set "
+            "MLDIAG_RUN_ID to another id before each start",
+        )
 
 
 def _sink_makers(urls: Sequence[str], problems: dict[str, str]) -> list[SinkMaker]:
