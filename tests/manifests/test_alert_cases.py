@@ -83,6 +83,8 @@ CASES = {
         Case("OperatorNotLeading", {f'{LEADER}{{pod="a"}}': "1x5 0x30", f'{LEADER}{{pod="b"}}': "0x35"}, "12m"),
         Case("OperatorNotLeading", {}, "6m"),
         Case("OperatorNotLeading", {f'{LEADER}{{pod="a"}}': "0x30", f'{LEADER}{{pod="b"}}': "1x30"}, "20m", None),
+        Case("OperatorNotLeading", {LEADER: "0x30", "mldiagnostics_operator_standing_down": "1x30"}, "12m", None),
+        Case("OperatorNotLeading", {LEADER: "0x30", "mldiagnostics_operator_standing_down": "0x30"}, "12m"),
         Case("ResourceMissing", {"mldiagnostics_operator_resource_missing": "1x30"}, "16m"),
         Case("ResourceMissing", {"mldiagnostics_runs_resource_missing": "1x30"}, "16m"),
         Case("ResourceMissing", {"mldiagnostics_runs_resource_missing": "1x5 0x30"}, "16m", None),
