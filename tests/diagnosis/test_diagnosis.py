@@ -197,6 +197,26 @@ def test_hosts_that_wait_for_a_missing_host_are_not_bound_by_communication() -> 
     assert diagnosis.findings[0].message.startswith("trainer-4: has no trace")
 
 
+def without_collectives(summary: HostSummary) -> HostSummary:
+    assert summary.steps
+    return changed(summary, steps=summary.steps.model_copy(update={"arrivals": (), "waits": ()}))
+
+
+@pytest.mark.parametrize("hosts", [{1}, {0, 1, 2}])
+def test_hosts_that_never_meet_do_not_arrive_together(hosts: set[int]) -> None:
+    job = synchronous_job(steady(3, 10))
+    job = [without_collectives(each) if index in hosts else each for index, each in enumerate(job)]
+    [doubt] = diagnose(job, session="s").findings
+    names = ", ".join(f"host-{host}" for host in sorted(hosts))
+    assert (doubt.code, doubt.host_count) == ("Inconclusive", len(hosts))
+    assert doubt.message == f"{names}: no collectives in the trace, so the hosts cannot be compared."
+
+
+def test_hosts_that_never_meet_have_the_findings_of_each_host() -> None:
+    job = [without_collectives(each) for each in synchronous_job(steady(3, 10, {n: {"input": 0.02} for n in range(3)}))]
+    assert codes(diagnose(job, session="s")) == ["InputBound", "Inconclusive"]
+
+
 @pytest.mark.parametrize(
     ("phase", "code"),
     [
@@ -217,6 +237,12 @@ def test_a_phase_that_is_long_on_all_hosts(phase: Phase, code: str) -> None:
 def test_one_host_alone_is_judged_without_a_comparison() -> None:
     [summary, _] = synchronous_job(steady(2, 10, {0: {"input": 0.02}}))
     assert codes(diagnose([summary], session="s")) == ["InputBound"]
+
+
+def test_the_capture_of_one_pod_says_once_that_nothing_is_compared() -> None:
+    [summary, _] = synchronous_job(steady(2, 10))
+    [verdict] = diagnose([summary], session="s", narrowed_by="podName").findings
+    assert (verdict.code, "no comparison with others" in verdict.message) == ("NoProblemFound", True)
 
 
 def test_findings_are_ordered_by_cost() -> None:

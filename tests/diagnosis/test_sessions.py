@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from mldiagnostics.errors import ConfigurationError
@@ -92,6 +92,53 @@ def test_a_host_without_a_trace_is_named(session: Path, tmp_path: Path) -> None:
     (session / "capture.json").write_text(json.dumps(record))
     messages = [finding.message for finding in diagnose_session(open_store(str(tmp_path)), "s1").diagnosis.findings]
     assert messages[1] == "trainer-4: has no trace: Unreachable; capture the session again"
+
+
+def changed_record(session: Path, **changes: Any) -> None:
+    """Change keys of the record of a session."""
+    record = json.loads((session / "capture.json").read_text())
+    (session / "capture.json").write_text(json.dumps(record | changes))
+
+
+def test_a_captured_host_without_trace_and_summary_is_named(session: Path, tmp_path: Path) -> None:
+    (session / "trainer-0.xplane.pb").unlink()
+    [doubt] = [each for each in diagnose_session(open_store(str(tmp_path)), "s1").diagnosis.findings if not each.cost_s]
+    assert doubt.message == ("trainer-0: has neither a trace nor a summary in this session; capture the session again")
+
+
+@pytest.mark.parametrize(
+    ("trigger", "field"),
+    [
+        ({"podName": "trainer-0,trainer-1"}, "podName"),
+        ({"target": {"runRef": {"name": "r"}, "ranks": "0-1"}}, "target.ranks"),
+        ({"target": {"runRef": {"name": "r"}, "nodes": ["n0"]}}, "target.nodes"),
+        ({"target": {"runRef": {"name": "r"}, "limit": 2}}, "target.limit"),
+        ({"target": {"runRef": {"name": "r"}, "limit": 3}}, None),
+        ({"target": {"runRef": {"name": "r"}, "nodes": []}}, None),
+    ],
+)
+def test_a_capture_of_some_hosts_says_that_others_may_be_slow(
+    session: Path, tmp_path: Path, trigger: dict[str, Any], field: str | None
+) -> None:
+    for number in range(2):
+        (session / f"trainer-{number}.xplane.pb").write_bytes(trace_of(3.0))
+    store = open_store(str(tmp_path))
+    whole = diagnose_session(store, "s1").diagnosis
+    assert [finding.code for finding in whole.findings] == ["CommunicationBound"]
+    changed_record(session, requested={"triggerCapture": trigger})
+    findings = diagnose_session(store, "s1").diagnosis.findings
+    if field is None:
+        assert findings == whole.findings
+        return
+    [doubt] = findings
+    assert (doubt.code, doubt.message.startswith(f"`{field}` selects the hosts of this capture")) == (
+        "Inconclusive",
+        True,
+    )
+    (tmp_path / "run.json").write_text('{"worldSize": 3}')
+    assert diagnose_session(store, "s1").diagnosis.findings == findings
+    (tmp_path / "run.json").write_text('{"worldSize": 2}')
+    assert diagnose_session(store, "s1").diagnosis.findings == whole.findings
 
 
 def test_hosts_whose_traces_were_deleted_count_by_their_summaries(session: Path, tmp_path: Path) -> None:

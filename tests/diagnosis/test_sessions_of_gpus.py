@@ -34,3 +34,12 @@ def test_the_verdict_on_a_gpu(tmp_path: Path, trace: str, code: str, operation: 
     assert summary.coverage > 0.95
     verdict = result.diagnosis.verdict
     assert (verdict.code, verdict.operation) == (code, operation)
+
+
+def test_the_memory_of_a_gpu_is_not_pinned_memory_of_its_host(tmp_path: Path) -> None:
+    folder = tmp_path / "plugins/profile/s1"
+    folder.mkdir(parents=True)
+    (folder / "host.xplane.pb").write_bytes(lzma.decompress((TRACES / "callback.xplane.pb.xz").read_bytes()))
+    [summary] = diagnose_session(open_store(str(tmp_path)), "s1").summaries
+    assert summary.memory
+    assert (summary.memory.peak_bytes, summary.memory.limit_bytes) == (1_477_193_472, 63_763_906_560)

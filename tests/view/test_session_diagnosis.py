@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.findings import Diagnosis, Finding
+from mldiagnostics.findings import Diagnosis, Finding, FindingHost
 from mldiagnostics.runs import FindingRow
 from mldiagnostics_diagnosis.summary import HostSummary, Steps
 from mldiagnostics_view.limits import MAX_HEAT_CELLS
@@ -45,8 +46,27 @@ def test_arrivals_are_those_of_the_common_steps_in_any_order_of_hosts(hosts: lis
 def test_hosts_without_steps_or_collectives_are_left_out() -> None:
     silent = HostSummary(host="silent", trace_bytes=1, platform="cpu", duration_s=1.0)
     document = session_diagnosis(DIAGNOSIS, [host("a", [1, 2]), host("b", [2, 3], arrives=False), silent])
-    assert document["hosts"] == [{"name": "a", "phases": {"compute": 1.5}}, {"name": "b", "phases": {"compute": 2.5}}]
+    assert document["hosts"] == [
+        {"name": "a", "phases": {"compute": 1.5}, "isSlow": False},
+        {"name": "b", "phases": {"compute": 2.5}, "isSlow": False},
+    ]
     assert document["arrivals"] == {"steps": [2], "hosts": ["a"], "rows": [[2.0]]}
+
+
+@pytest.mark.parametrize(
+    ("code", "is_slow"),
+    [
+        ("SlowHost", True),
+        ("SeveralSlowHosts", True),
+        ("AlternatingHosts", True),
+        ("MemoryNearLimit", False),
+        ("DebugCallback", False),
+    ],
+)
+def test_only_findings_of_slow_hosts_mark_hosts_as_slow(code: str, *, is_slow: bool) -> None:
+    finding = Finding(code, "critical", "m", "n", (FindingHost("b"),), 1)
+    document = session_diagnosis(Diagnosis("s", 2, 2, 0.1, (finding,)), [host("a", [1, 2]), host("b", [1, 2])])
+    assert [each["name"] for each in document["hosts"] if each["isSlow"]] == ["b"] * is_slow
 
 
 def test_the_map_of_many_hosts_is_bounded() -> None:

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from mldiagnostics_diagnosis.summary import HostSummary, Operation
 
 
-MAX_CHANGES = 20
-
-
 @dataclass(frozen=True, slots=True)
 class OperationChange:
     """An operation in both sessions: the mean of the hosts, per step."""
@@ -118,7 +115,7 @@ def compare(before: Sequence[HostSummary], after: Sequence[HostSummary], *, forc
     before_of, after_of = (_operations(job) for job in jobs)
     changes = [_change(before_of.get(key, []), after_of.get(key, [])) for key in before_of.keys() | after_of.keys()]
     changes.sort(key=lambda change: (-abs(change.change_s), change.name, change.phase))
-    return Comparison(jobs[0].step_s, jobs[1].step_s, len(jobs[1].summaries), tuple(changes[:MAX_CHANGES]))
+    return Comparison(jobs[0].step_s, jobs[1].step_s, len(jobs[1].summaries), tuple(changes))
 
 
 def _difference(before: Sequence[HostSummary], after: Sequence[HostSummary]) -> str | None:

@@ -43,6 +43,7 @@ def diagnose(
     session: str,
     hosts: Mapping[str, FindingHost] | None = None,
     missing: Sequence[str] = (),
+    narrowed_by: str | None = None,
 ) -> Diagnosis:
     """Return the findings of a session, the most expensive one first.
 
@@ -51,14 +52,16 @@ def diagnose(
         session: Name of the session.
         hosts: Rank, pod and node by the name of a summary, where they are known.
         missing: One sentence for each host of the job without a summary: `<host or file>: <problem>; <action>`.
+        narrowed_by: Field of the capture that may have left out hosts of the job; None if all hosts were targets.
     """
     unique = {summary.host: summary for summary in summaries}
-    job, left = match([*unique.values()], is_complete=not missing)
+    job, left = match([*unique.values()], is_complete=not missing and not narrowed_by)
     certain = [finding for rule in RULES for finding in rule.find(job)]
     certain.sort(key=lambda finding: -finding.cost_s)
-    doubts = list(_doubts(job, left, missing))
+    # That of one host says so itself: "no comparison with others".
+    doubts = [*_unseen(missing, narrowed_by if len(unique) > 1 else None), *_doubts(job, left)]
     if not certain and not doubts and job.has_steps:
-        certain.append(_no_problem(job, single=len(unique) == 1))
+        certain.append(_no_problem(job))
     known = hosts or {}
     findings = [_named(finding, known) for finding in [*certain, *doubts][:MAX_FINDINGS]]
     diagnosis = Diagnosis(session, len(unique), len(job.numbers), job.step_s or None, tuple(findings))
@@ -67,13 +70,22 @@ def diagnose(
     return diagnosis
 
 
-def _doubts(job: Job, left: Sequence[HostSummary], missing: Sequence[str]) -> Iterator[Finding]:
-    """Yield what cannot be judged, and why."""
+def _unseen(missing: Sequence[str], narrowed_by: str | None) -> Iterator[Finding]:
+    """Yield the hosts that may be those that the others wait for."""
+    if narrowed_by:
+        yield _doubt(
+            f"`{narrowed_by}` selects the hosts of this capture; a host of the job that it leaves out may be slow.",
+            "Capture all hosts of the job: set `target.runRef` or `target.workloadRef` alone.",
+        )
     for problem in missing[:MAX_PROBLEMS]:
         yield _doubt(problem[:MAX_MESSAGE], "Findings cover the other hosts. Capture again with all hosts.")
     if len(missing) > MAX_PROBLEMS:
         unnamed = counted(len(missing) - MAX_PROBLEMS, "more host", "have")
         yield _doubt(f"{unnamed} no summary.", "Capture again with all hosts.")
+
+
+def _doubts(job: Job, left: Sequence[HostSummary]) -> Iterator[Finding]:
+    """Yield what cannot be judged, and why."""
     without = [each for each in left if each.steps is None or not each.steps.numbers]
     if without:
         yield _doubt(
@@ -110,6 +122,13 @@ def _doubts(job: Job, left: Sequence[HostSummary], missing: Sequence[str]) -> It
             f"The traces explain only {percent(share)} of the time of a step, less than {percent(LEAST_COVERAGE)}.",
             "Capture with `tracers.host: 2` and `tracers.device: 1`.",
         )
+    if len(job.summaries) > 1 and job.has_steps and not job.waits_together:
+        alone = [each for each in job.summaries if not (each.steps and each.steps.waits)]
+        yield _doubt(
+            f"{_names(alone)}: no collectives in the trace, so the hosts cannot be compared.",
+            "Capture for a longer time, or judge each host alone if it is a job of its own.",
+            alone,
+        )
 
 
 def _doubt(message: str, next_step: str, hosts: Sequence[HostSummary] = ()) -> Finding:
@@ -123,8 +142,9 @@ def _doubt(message: str, next_step: str, hosts: Sequence[HostSummary] = ()) -> F
     )
 
 
-def _no_problem(job: Job, *, single: bool) -> Finding:
-    scope = "One host: no comparison with others." if single else f"{len(job.summaries)} hosts arrive together."
+def _no_problem(job: Job) -> Finding:
+    hosts = len(job.summaries)
+    scope = f"{hosts} hosts arrive together." if job.waits_together else "One host: no comparison with others."
     return Finding(
         code=NO_PROBLEM,
         severity="info",

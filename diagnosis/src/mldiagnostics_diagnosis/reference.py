@@ -32,7 +32,9 @@ def reference() -> str:
             "A host or the session cannot be judged; the message has the reason. Findings about other hosts stay.",
             (
                 f"less than {percent(LEAST_COVERAGE)} of the time explained on the median host, fewer than "
-                f"{FEWEST_STEPS} matched steps, another program, no steps, an unreadable trace, or no trace"
+                f"{FEWEST_STEPS} matched steps, another program, no steps, an unreadable trace, no trace and no "
+                "summary, several hosts of which some have no collectives, or a capture that selects pods, ranks, "
+                "slices, nodes, a replicated job, a container or a number of hosts"
             ),
             "never",
         ),

@@ -83,7 +83,10 @@ def diagnose_session(
     unreadable = tuple(result for result in results if isinstance(result, str))
     traced = [*(trace_stem(entry.key) for entry in traces), *(summary.host for summary in kept)]
     record = read_record(store, session, traced=traced)
-    diagnosis = diagnose(summaries, session=session, hosts=record.hosts, missing=(*unreadable, *record.missing))
+    missing = (*unreadable, *record.missing)
+    diagnosis = diagnose(
+        summaries, session=session, hosts=record.hosts, missing=missing, narrowed_by=record.narrowed_by
+    )
     if write:
         _put(store, diagnosis_key(session), json.dumps(diagnosis.to_json()).encode())
     return SessionDiagnosis(diagnosis, summaries, unreadable)

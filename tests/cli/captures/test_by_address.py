@@ -45,6 +45,15 @@ def test_hosts_of_arguments_and_files_are_captured(mldiag: CommandLine, server: 
     assert "session: 'first' exists in" in again
 
 
+def test_a_bucket_that_xprof_cannot_read_is_opened_by_a_server(
+    mldiag: CommandLine, server: ProfilerProcess, s3_bucket: str
+) -> None:
+    directory = f"s3://{s3_bucket}/logs"
+    ended = mldiag.run("capture", f"127.0.0.1:{server.port}", "--duration", "10ms", "--log-directory", directory)
+    assert ended.code == 0, ended.err
+    assert f"To open it: mldiag xprof create --open {directory}" in ended.err
+
+
 def test_the_verdict_follows_the_table_and_never_changes_the_result(
     mldiag: CommandLine, server: ProfilerProcess
 ) -> None:

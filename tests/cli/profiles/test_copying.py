@@ -12,6 +12,7 @@ from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.commands.source_options import SourceChoice
 from mldiagnostics_cli.profiles.listing import show_sessions
 from mldiagnostics_cli.runs import file_runs
+from support.diagnosed_sessions import put_diagnosed_session
 from support.run_files import put_run
 
 if TYPE_CHECKING:
@@ -84,6 +85,22 @@ def test_a_bucket_is_downloaded_and_a_second_time_kept(mldiag: CommandLine, gcs_
     assert "here/plugins/profile/slow/host-0.xplane.pb" in mldiag.failure(
         "profiles", "download", bucket, "--to", "here"
     )
+
+
+def test_a_pulse_is_downloaded_with_the_summaries_of_all_hosts(mldiag: CommandLine, store: Store) -> None:
+    put_run(store, "aaa")
+    put_diagnosed_session(store, "aaa", "pulse", hosts=3, slow=1)
+    store.delete("aaa/plugins/profile/pulse/host-2.xplane.pb")
+    hosts = [{"pod": f"host-{n}", "state": "Captured", "file": f"x/host-{n}.xplane.pb"} for n in range(3)]
+    store.put("aaa/plugins/profile/pulse/capture.json", json.dumps({"targets": hosts}).encode())
+    for _ in range(2):
+        [copied] = mldiag.document("profiles", "download", "aaa/pulse", "--to", "here")
+        assert copied["files"] == 7
+        diagnosis = mldiag.document("diagnose", "here/pulse")  # it writes another diagnosis.json there
+        assert (diagnosis["hosts"], [each["code"] for each in diagnosis["findings"]]) == (3, ["SlowHost"])
+    [adopted] = mldiag.document("profiles", "adopt", "here", "--run", "aaa", "--session", "again")
+    files = [entry.key.rpartition("/")[2] for entry in store.list("aaa/plugins/profile/again")]
+    assert ("diagnosis.json" in files, len(files), adopted["files"]) == (False, 6, 6)
 
 
 def test_sessions_of_other_tools_join_a_run_under_a_free_name(mldiag: CommandLine, store: Store) -> None:

@@ -5,6 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from mldiagnostics.layout import summary_key
+from mldiagnostics.store import open_store
+from mldiagnostics_diagnosis.sessions import read_summaries
+from mldiagnostics_diagnosis.summary import Operation
+from support.diagnosed_sessions import put_diagnosed_session
 from support.programs.command_line import CommandLine
 from support.programs.jax_programs import run_program
 
@@ -70,3 +75,29 @@ def test_a_trace_that_is_not_one_is_named(mldiag: CommandLine) -> None:
     (folder / "host-0.xplane.pb").unlink()
     (folder / "capture.json").write_text(json.dumps({"targets": []}))
     assert "cut: has no trace; choose another session" in mldiag.failure("profiles", "get", "broken")
+
+
+def test_figures_are_read_and_nothing_is_written(mldiag: CommandLine) -> None:
+    folder = mldiag.folder / "few"
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    mldiag.lines("profiles", "get", "few")
+    mldiag.lines("profiles", "compare", "few", "few")
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+
+
+def test_all_operations_that_changed_are_shown(mldiag: CommandLine) -> None:
+    store = open_store(str(mldiag.folder))
+    for session in ("before", "after"):
+        put_diagnosed_session(store, "wide", session, hosts=3, slow=1)
+        for host, summary in enumerate(read_summaries(open_store(str(mldiag.folder / "wide")), session)):
+            operations = tuple(
+                Operation(name=f"{session}-{host}-{n}", phase="compute", seconds=0.001, count=1.0) for n in range(20)
+            )
+            content = summary.model_copy(update={"operations": operations}).encode()
+            store.put(f"wide/{summary_key(session, summary.host)}", content, replace=True)
+    for command in (
+        ("profiles", "compare", "wide/before", "wide/after"),
+        ("diagnose", "wide/after", "--against", "wide/before"),
+    ):
+        lines = mldiag.lines(*command, "--top", "50")
+        assert len(lines) - lines.index("") == 2 + 50  # an empty line, a heading and 50 operations

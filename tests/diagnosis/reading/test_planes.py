@@ -266,6 +266,32 @@ def test_memory_and_rates_come_from_the_allocator_and_the_device() -> None:
     assert summary.counters.compute == pytest.approx(0.8)
 
 
+def allocation(name: str, allocated: int, available: int, peak: int = 0) -> Event:
+    values = {"bytes_allocated": allocated, "bytes_reserved": 0, "bytes_available": available}
+    return Event("MemoryAllocation", 1.0, 0.1, {"allocator_name": name, "peak_bytes_in_use": peak, **values})
+
+
+def test_the_fullest_allocator_of_the_devices_counts_and_none_of_the_host() -> None:
+    work = [Event("dot.1", n * 10.0, 10.0) for n in range(STEPS)]
+    events = [
+        allocation("GPU_0_bfc", 10, 30),
+        allocation("GPU_1_bfc", 36, 4, peak=39),
+        allocation("xla_gpu_host_bfc", 0, 640),
+    ]
+    planes = {"/device:GPU:1": {"Stream #1": work}, "/host:CPU": {"main": events}}
+    memory = summary_of(xspace(planes)).memory
+    assert memory
+    assert (memory.peak_bytes, memory.limit_bytes, memory.share) == (39, 40, 39 / 40)
+
+
+def test_an_allocator_that_is_full_keeps_its_limit() -> None:
+    work = [Event("dot.1", n * 10.0, 10.0) for n in range(STEPS)]
+    events = [allocation("GPU_0_bfc", 36, 4), allocation("GPU_0_bfc", 40, 0)]
+    memory = summary_of(xspace({"/device:GPU:0": {"Stream #1": work}, "/host:CPU": {"main": events}})).memory
+    assert memory
+    assert (memory.peak_bytes, memory.limit_bytes) == (40, 40)
+
+
 def test_of_more_steps_than_fit_runs_are_kept() -> None:
     steps = [Event("s", n * 10.0, 9.0, {"step_num": n}) for n in range(1000)]
     summary = summary_of(xspace({"/host:CPU": {"python": steps}}))

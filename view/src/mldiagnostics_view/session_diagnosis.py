@@ -6,6 +6,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.findings import SEVERITIES, Diagnosis, Finding, FindingHost
+from mldiagnostics_api.runs.findings import SLOW_CODES
 
 from mldiagnostics_view.limits import MAX_HEAT_CELLS, MAX_LISTED
 
@@ -28,12 +29,13 @@ def session_diagnosis(diagnosis: Diagnosis, summaries: Sequence[HostSummary]) ->
     """
     hosts = [(summary.host, summary.steps) for summary in summaries if summary.steps and summary.steps.numbers]
     hosts = sorted(hosts, key=lambda host: host[0])[:MAX_LISTED]
+    slow = {host.name for each in diagnosis.findings if each.code in SLOW_CODES for host in each.hosts}
     numbers = _common_steps([steps for _, steps in hosts])
     arriving = [(name, steps) for name, steps in hosts if steps.arrivals]
     shown = numbers[: MAX_HEAT_CELLS // max(1, len(arriving))]
     return {
         "diagnosis": diagnosis.to_json(),
-        "hosts": [{"name": name, "phases": _phases(steps)} for name, steps in hosts],
+        "hosts": [{"name": name, "phases": _phases(steps), "isSlow": name in slow} for name, steps in hosts],
         "arrivals": {
             "steps": shown,
             "hosts": [name for name, _ in arriving],

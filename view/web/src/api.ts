@@ -37,7 +37,7 @@ export interface RunFinding { code: string; severity: Finding["severity"]; messa
 export interface Diagnosis { session: string; hosts: number; steps: number; stepSeconds: number | null; findings: Finding[] }
 /** Seconds of a step by phase, and seconds until the first collective of each host in each step. */
 export interface SessionDiagnosis {
-  diagnosis: Diagnosis; hosts: { name: string; phases: Record<string, number> }[]; arrivals: { steps: number[]; hosts: string[]; rows: number[][] };
+  diagnosis: Diagnosis; hosts: { name: string; phases: Record<string, number>; isSlow: boolean }[]; arrivals: { steps: number[]; hosts: string[]; rows: number[][] };
 }
 export interface RunDocument {
   run: Run; attempts: Attempt[]; hosts: Host[]; sessions: Session[]; findings: RunFinding[]; configs: Record<string, unknown>;

@@ -19,10 +19,10 @@ export function findingList(findings: Finding[]): HTMLElement {
 
 /** Return the hosts of a session with the phases of a step, and their arrivals in each step. */
 export function findingPicture({ diagnosis, hosts, arrivals }: SessionDiagnosis): HTMLElement {
-  const slow = new Set(diagnosis.findings.filter(({ severity }) => severity !== "info").flatMap((finding) => finding.hosts.map(({ name }) => name)));
+  const slow = new Set(hosts.filter(({ isSlow }) => isSlow).map(({ name }) => name));
   const known = new Map(diagnosis.findings.flatMap((finding) => finding.hosts.map((host) => [host.name, hostName(host)])));
   const title = (name: string) => known.get(name) ?? name;
-  const rows = hosts.map(({ name, phases }): PhaseRow => ({ title: title(name), phases, isSlow: slow.has(name) }));
+  const rows = hosts.map(({ name, phases, isSlow }): PhaseRow => ({ title: title(name), phases, isSlow }));
   const box = element("div");
   if (rows.length) {
     const phases = [...new Set(rows.flatMap((row) => Object.keys(row.phases)))];

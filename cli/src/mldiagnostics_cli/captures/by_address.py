@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from mldiagnostics.capture.api import prepare_capture
 from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics.layout import capture_record_key
 
-from mldiagnostics_cli.captures.ending import STATE_COLOURS, CaptureEnd
+from mldiagnostics_cli.captures.ending import STATE_COLOURS, CaptureEnd, opening_command
 from mldiagnostics_cli.captures.progress import CaptureProgress
 from mldiagnostics_cli.captures.settings import DEFAULT_DIRECTORY
 from mldiagnostics_cli.commands.options import OutputFormat
@@ -164,7 +163,7 @@ def _show(report: CaptureReport, output: OutputFormat) -> None:
         note("No trace was recorded, so no session was stored.")
     else:
         note(f"Session {report.session}: {size(stored_bytes)} in {report.directory}{skew}.")
-        note(f"To open it: xprof --logdir {shlex.quote(report.directory)}")
+        note(f"To open it: {opening_command(report.directory)}")
 
 
 def _document(report: CaptureReport) -> dict[str, Any]:

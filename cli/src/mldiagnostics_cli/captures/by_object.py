@@ -26,7 +26,7 @@ from mldiagnostics_cli.captures.capture_object import (
     withdraw_capture,
 )
 from mldiagnostics_cli.captures.connection import exit_code_of, manifest, result_document
-from mldiagnostics_cli.captures.ending import STATE_COLOURS, CaptureEnd
+from mldiagnostics_cli.captures.ending import STATE_COLOURS, CaptureEnd, opening_command
 from mldiagnostics_cli.captures.live_line import LiveLine
 from mldiagnostics_cli.captures.operator_verdict import show_verdict
 from mldiagnostics_cli.commands.options import OutputFormat
@@ -126,8 +126,7 @@ def show_result(status: CaptureStatus, output: OutputFormat) -> None:
         skew = "" if status.skew_ms is None else f", starts within {status.skew_ms} ms"
         note(f"Session {status.session}: {size(status.bytes)} in {status.location}{skew}.")
     if status.captured and is_bucket(status.location):
-        reader = "xprof --logdir" if status.location.startswith("gs://") else "mldiag xprof create --open"
-        note(f"To open it: {reader} {shlex.quote(status.location)}")
+        note(f"To open it: {opening_command(status.location)}")
     elif status.captured and is_on_volume(status.location):
         session = shlex.quote(f"{status.location}/{status.session}")
         note(f"To open it: mldiag profiles download {session} -n {status.namespace} --to profiles")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
+
+from mldiagnostics.locations import is_bucket
 
 from mldiagnostics_cli.interruption import Interruption
 
@@ -28,3 +31,16 @@ STATE_COLOURS = {"Captured": "\x1b[32m", "Failed": "\x1b[31m", "Skipped": "\x1b[
 
 CaptureWork = Callable[[Interruption], Coroutine[Any, Any, CaptureEnd]]
 """Captures once and prints the outcomes."""
+
+
+def opening_command(directory: str) -> str:
+    """Return the command that opens a log directory.
+
+    XProf reads no bucket but one of Google Cloud: a server of `mldiag xprof` copies the sessions of the others.
+
+    >>> opening_command("profiles"), opening_command("s3://runs/a")
+    ('xprof --logdir profiles', 'mldiag xprof create --open s3://runs/a')
+    """
+    is_read = not is_bucket(directory) or directory.startswith("gs://")
+    reader = "xprof --logdir" if is_read else "mldiag xprof create --open"
+    return f"{reader} {shlex.quote(directory)}"

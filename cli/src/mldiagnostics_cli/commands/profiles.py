@@ -71,9 +71,9 @@ def _list(*, reference: tuple[str, ...], source: SourceChoice, output: OutputFor
 @top_option
 @output_option()
 def _get(*, session: str, source: SourceChoice, top: int, output: OutputFormat) -> None:
-    """Summarize a session with XProf: step time, share of input, memory and the longest operations.
+    """Summarize a session: step time and its phases, memory, the longest operations and the verdict.
 
-    It needs the extra xprof. Nothing is written beside the traces.
+    Summaries that `mldiag diagnose` stored beside the traces are used. Nothing is written there.
     """
     from mldiagnostics_cli.profiles.detail import show_session
 
@@ -91,7 +91,7 @@ def _get(*, session: str, source: SourceChoice, top: int, output: OutputFormat) 
 def _compare(*, session: tuple[str, str], source: SourceChoice, top: int, output: OutputFormat) -> None:
     """Compare two sessions: their steps, memory, and the operations that changed most, per step.
 
-    It needs the extra xprof.
+    Summaries that `mldiag diagnose` stored beside the traces are used. Nothing is written there.
     """
     from mldiagnostics_cli.profiles.detail import compare_sessions
 

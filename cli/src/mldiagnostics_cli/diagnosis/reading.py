@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.runs.source import RunSource
 
 
-def diagnosed(source: RunSource, reference: str) -> tuple[SessionRow, SessionDiagnosis]:
+def diagnosed(source: RunSource, reference: str, *, write: bool = True) -> tuple[SessionRow, SessionDiagnosis]:
     """Return the session of a reference with its files, and its diagnosis.
-
-    Summaries of hosts are kept beside the traces, if they can be written there, so that the next call reads only them.
 
     Args:
         source: Source of the runs.
         reference: As for `find_session`.
+        write: Keep summaries of hosts and the diagnosis beside the traces, if they can be written there, so that the
+            next call reads only them.
 
     Raises:
         ConfigurationError: There is no such session, or it has no trace.
@@ -36,7 +36,8 @@ def diagnosed(source: RunSource, reference: str) -> tuple[SessionRow, SessionDia
     with source.fetched_session(session) as row:
         if not row.files:
             raise ConfigurationError(f"{session.url}: has no trace; choose another session")
-        diagnosis = diagnose_session(open_store(row.url.removesuffix(f"/{PROFILE_DIR}/{row.name}")), row.name)
+        store = open_store(row.url.removesuffix(f"/{PROFILE_DIR}/{row.name}"))
+        diagnosis = diagnose_session(store, row.name, write=write)
     if session.files:
         return session, diagnosis
     files = tuple(replace(file, url=f"{session.url}/{file.host}{TRACE_SUFFIX}") for file in row.files)

@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import AlreadyStored, ConfigurationError
-from mldiagnostics.layout import CAPTURE_RECORD, PROFILE_DIR, TRACE_SUFFIX, retry_session, sanitize, session_prefix
+from mldiagnostics.layout import (
+    CAPTURE_RECORD,
+    DIAGNOSIS_RECORD,
+    PROFILE_DIR,
+    SUMMARY_SUFFIX,
+    TRACE_SUFFIX,
+    retry_session,
+    sanitize,
+    session_prefix,
+)
 from mldiagnostics.locations import local_path
 from mldiagnostics.runs import sessions
 from mldiagnostics.store import open_store
@@ -55,6 +64,7 @@ def download_sessions(choice: SourceChoice, references: Sequence[str], directory
     """Copy sessions into a local log directory, and print where they are.
 
     Files that are there already, with the same content, are kept: an interrupted download is repeated as a whole.
+    Summaries and the diagnosis are replaced.
     Sessions on the operator's volume are read in its pod, with the rights of the user.
 
     Raises:
@@ -99,7 +109,7 @@ def adopt_sessions(
 
 
 def files_of(url: str, name: str) -> SourceSession:
-    """Return the session in a directory: traces and record, without caches."""
+    """Return the session in a directory: its files without the caches of XProf."""
     store = open_store(url)
     entries = [entry for entry in store.list() if _is_kept(entry.key)]
     return SourceSession(name, store, tuple(entry.key for entry in entries), sum(entry.bytes for entry in entries))
@@ -108,19 +118,23 @@ def files_of(url: str, name: str) -> SourceSession:
 def copy_session(source: SourceSession, target: Store, name: str) -> _CopiedSession:
     """Copy the files of a session.
 
-    Its record is the last one, as it says that the session is whole.
+    Summaries and the diagnosis replace those of the same traces: they differ if one side was diagnosed again. The
+    diagnosis has the name of its session, so it is not copied to another name. The record is the last file, as it
+    says that the session is whole.
     """
 
     def copy(key: str) -> None:
         with source.store.open(key) as file:
-            target.put(f"{session_prefix(name)}/{key}", file)
+            target.put(f"{session_prefix(name)}/{key}", file, replace=_is_derived(key))
 
-    traces = [key for key in source.keys if key != CAPTURE_RECORD]
+    keys = [key for key in source.keys if key != DIAGNOSIS_RECORD or name == source.name]
+    traces = [key for key in keys if key != CAPTURE_RECORD and not _is_derived(key)]
     with ThreadPoolExecutor(PARALLEL_COPIES) as workers:
         list(workers.map(copy, traces))
-    if CAPTURE_RECORD in source.keys:
+        list(workers.map(copy, filter(_is_derived, keys)))
+    if CAPTURE_RECORD in keys:
         copy(CAPTURE_RECORD)
-    return _CopiedSession(name, len(source.keys), source.bytes, target.url(session_prefix(name)))
+    return _CopiedSession(name, len(keys), source.bytes, target.url(session_prefix(name)))
 
 
 def _adopted(source: SourceSession, target: Store, name: str) -> _CopiedSession:
@@ -156,7 +170,12 @@ def _sessions_in(source: str) -> Iterator[SourceSession]:
 
 
 def _is_kept(key: str) -> bool:
-    return "/" not in key and (key.endswith(TRACE_SUFFIX) or key == CAPTURE_RECORD)
+    return "/" not in key and (key.endswith(TRACE_SUFFIX) or key == CAPTURE_RECORD or _is_derived(key))
+
+
+def _is_derived(key: str) -> bool:
+    """Return whether a file can be made again from the traces."""
+    return key.endswith(SUMMARY_SUFFIX) or key == DIAGNOSIS_RECORD
 
 
 def _show(copied: Sequence[_CopiedSession], output: OutputFormat) -> None:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 def show_session(choice: SourceChoice, reference: str, output: OutputFormat, *, top: int) -> None:
     """Print the figures of a session, with its `top` operations.
 
+    Nothing is written beside the traces.
+
     Raises:
         ConfigurationError: There is no such session, or it has no trace.
         StoreError: The traces cannot be read.
@@ -37,7 +39,7 @@ def show_session(choice: SourceChoice, reference: str, output: OutputFormat, *, 
         if output is OutputFormat.NAME:
             show(find_session(source, reference).url)
             return
-        session, result = diagnosed(source, reference)
+        session, result = diagnosed(source, reference, write=False)
     figures = figures_of(result.diagnosis, result.summaries)
     if output in {OutputFormat.JSON, OutputFormat.YAML}:
         show_document(_document(session, figures, top), output)
@@ -48,14 +50,15 @@ def show_session(choice: SourceChoice, reference: str, output: OutputFormat, *, 
 def compare_sessions(choice: SourceChoice, references: Sequence[str], output: OutputFormat, *, top: int) -> None:
     """Print two sessions side by side.
 
-    These are the steps, and the `top` operations whose time differs most.
+    These are the steps, and the `top` operations whose time differs most. Nothing is written beside the traces.
 
     Raises:
         ConfigurationError: There is no such session, or it has no trace.
         StoreError: The traces cannot be read.
     """
     with opened(choice, references) as source:
-        sessions, results = zip(*(diagnosed(source, reference) for reference in references), strict=True)
+        pairs = [diagnosed(source, reference, write=False) for reference in references]
+    sessions, results = zip(*pairs, strict=True)
     before, after = (figures_of(result.diagnosis, result.summaries) for result in results)
     comparison = compare(results[0].summaries, results[1].summaries, force=True)  # any two sessions stand side by side
     if output in {OutputFormat.JSON, OutputFormat.YAML}:

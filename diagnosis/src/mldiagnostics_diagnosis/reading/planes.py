@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics_diagnosis.reading.kinds import CONSUMER, Kind, kind_of
 from mldiagnostics_diagnosis.reading.launches import Executions, FoundCollective, Launches
-from mldiagnostics_diagnosis.reading.recording import Device, RecordedTrace, Thread
+from mldiagnostics_diagnosis.reading.recording import AllocatorMemory, Device, RecordedTrace, Thread
 from mldiagnostics_diagnosis.reading.shapes import FINGERPRINT, PROGRAMS, Program
 from mldiagnostics_diagnosis.reading.xspace import events, line_of, planes, statistics, totals
 
@@ -30,6 +30,8 @@ MOST_EVENTS = 300_000
 LONG_PS = 100_000_000
 _WORKERS = "tf_"
 """Start of the names of the runtime's own threads."""
+_HOST_MEMORY = "host"
+"""Part of the name of an allocator of pinned host memory, such as `xla_gpu_host_bfc`."""
 _NEVER = 2**100
 COLLECTION = "garbage collection"
 
@@ -206,11 +208,15 @@ class _LineReader:
             self._add_allocation(statistics(self.line, event, self.plane))
 
     def _add_allocation(self, values: Statistics) -> None:
-        """Keep the peak of the device's memory, in use and reserved, and its limit."""
-        sizes = [_integer(values, name) or 0 for name in ("bytes_allocated", "bytes_reserved", "bytes_available")]
-        peak, recording = _integer(values, "peak_bytes_in_use") or sizes[0] + sizes[1], self.recording
-        recording.peak_memory_bytes = max(recording.peak_memory_bytes or 0, peak)
-        recording.memory_limit_bytes = max(recording.memory_limit_bytes or 0, sum(sizes)) if sizes[2] else None
+        """Keep the peak of each allocator of a device, in use and reserved, and its limit."""
+        name = str(values.get("allocator_name", ""))
+        if _HOST_MEMORY in name.lower():
+            return
+        sizes = [_integer(values, size) or 0 for size in ("bytes_allocated", "bytes_reserved", "bytes_available")]
+        memory = self.recording.allocators.setdefault(name, AllocatorMemory())
+        memory.peak_bytes = max(memory.peak_bytes, _integer(values, "peak_bytes_in_use") or sizes[0] + sizes[1])
+        if sizes[2]:  # a full allocator has none, and neither has one without a limit
+            memory.limit_bytes = max(memory.limit_bytes or 0, sum(sizes))
 
 
 def _device_kind(values: Statistics) -> str:

@@ -54,6 +54,21 @@ class Thread:
 
 
 @dataclass(slots=True)
+class AllocatorMemory:
+    """The memory of one allocator of a device."""
+
+    peak_bytes: int = 0
+    """In use and reserved."""
+    limit_bytes: int | None = None
+    """None if no event says how much is available."""
+
+    @property
+    def share(self) -> float:
+        """Share of the limit at the peak; 0 without a limit."""
+        return self.peak_bytes / self.limit_bytes if self.limit_bytes else 0.0
+
+
+@dataclass(slots=True)
 class RecordedTrace:
     """The contents of a trace."""
 
@@ -69,9 +84,14 @@ class RecordedTrace:
     """All programs that the trace has."""
     executed: set[str] = field(default_factory=set)
     """Names of those that ran, with their numbers where the trace has them."""
-    peak_memory_bytes: int | None = None
-    memory_limit_bytes: int | None = None
+    allocators: dict[str, AllocatorMemory] = field(default_factory=dict)
+    """Allocators of devices by name; a GPU's allocator of pinned host memory is not one of them."""
     peaks: dict[str, float] = field(default_factory=dict)
     """Peak rates of the device, as the trace names them."""
     flops: float = 0.0
     memory_traffic_bytes: float = 0.0
+
+    @property
+    def fullest_allocator(self) -> AllocatorMemory | None:
+        """The allocator with the largest share of its limit; None without allocators."""
+        return max(self.allocators.values(), key=lambda each: (each.share, each.peak_bytes), default=None)

@@ -178,9 +178,8 @@ def _exposed(
 
 
 def _memory(recording: RecordedTrace) -> dict[str, Any] | None:
-    if recording.peak_memory_bytes is None:
-        return None
-    return {"peak_bytes": recording.peak_memory_bytes, "limit_bytes": recording.memory_limit_bytes}
+    memory = recording.fullest_allocator
+    return {"peak_bytes": memory.peak_bytes, "limit_bytes": memory.limit_bytes} if memory else None
 
 
 def _counters(recording: RecordedTrace, device: Device) -> dict[str, Any] | None:
