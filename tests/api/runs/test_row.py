@@ -42,7 +42,7 @@ def test_findings_mark_the_session_in_which_they_are() -> None:
     status = {"profileSessions": [{"id": "a"}, {"id": "b"}], "findings": [finding, {"severity": "fatal"}]}
     body = {"metadata": {}, "spec": {}, "status": status}
     assert findings_of(body) == [FindingRow("SlowHost", "critical", "late", "b", None, ("w-1",))]
-    assert [(row.name, row.is_diagnosed) for row in sessions_of(body)] == [("a", False), ("b", True)]
+    assert [(row.name, row.is_diagnosed) for row in sessions_of(body)] == [("a", None), ("b", True)]
 
 
 def test_the_directory_of_a_run_is_that_of_its_storage_or_of_a_capture_below_the_default_root() -> None:

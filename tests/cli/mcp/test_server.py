@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.diagnosed_sessions import put_diagnosed_session
+from support.programs.profiled_runs import profiled_run
 from support.run_files import put_run
 from support.servers.profiler_process import profiler_process
 
@@ -140,3 +141,19 @@ async def test_a_capture_needs_its_option(mldiag: CommandLine) -> None:
             captured = await result_of(client, "capture", target=f"127.0.0.1:{server.port}", duration="10ms")
             assert [target["reason"] for target in captured["targets"]] == ["Captured"]
             assert await result_of(client, "list_sessions", run="profiles")
+
+
+async def test_a_capture_of_a_run_goes_to_the_storage_of_the_server(mldiag: CommandLine) -> None:
+    with profiler_process() as server, profiled_run(mldiag.folder, server.port):
+        async with agent(mldiag, "--storage", "runs", "--allow-capture") as client:
+            captured = await result_of(client, "capture", target="trainer", duration="10ms")
+            assert captured["directory"] == f"{mldiag.folder}/runs/4f6c"
+            [session] = await result_of(client, "list_sessions", run="trainer")
+            assert session["session"] == captured["session"]
+
+
+async def test_an_address_is_captured_beside_a_storage(mldiag: CommandLine) -> None:
+    with profiler_process() as server:
+        async with agent(mldiag, "--storage", "runs", "--allow-capture") as client:
+            captured = await result_of(client, "capture", target=f"127.0.0.1:{server.port}", duration="10ms")
+            assert [target["reason"] for target in captured["targets"]] == ["Captured"]

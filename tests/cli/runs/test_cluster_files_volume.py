@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from mldiagnostics.pipeline.records import Record
 from mldiagnostics.store import open_store
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.runs.row import run_row_of
@@ -18,7 +19,7 @@ from support.cluster.publications import account
 from support.cluster.result_servers import READ_FILES, results_served
 from support.diagnosed_sessions import put_diagnosed_session
 from support.programs.command_line import CommandLine
-from support.run_files import put_run
+from support.run_files import put_records, put_run
 
 if TYPE_CHECKING:
     from cluster.envtest import ApiServer
@@ -42,6 +43,9 @@ def make_volume(volume: Path, namespace: str) -> None:
     put_run(store, OTHER_RUN, name="trainer", namespace="other")
     store.put(f"{RUN}/reported/records/a0-r0-00000000-00001.jsonl", EVENTS)
     put_diagnosed_session(store, RUN, "slow", hosts=3, slow=2)
+    put_records(
+        store, RUN, "a0-r0-aaaaaaaa-00001", *(Record("metric", 1.0 + n, "loss", value=9.0 - n) for n in range(5))
+    )
 
 
 async def make_run(admin: ApiClient, namespace: str) -> None:
@@ -50,7 +54,7 @@ async def make_run(admin: ApiClient, namespace: str) -> None:
     body = {"apiVersion": RUNS.api_version, "kind": RUNS.kind, "metadata": {"name": "trainer"}, "spec": {"runId": RUN}}
     await admin.create(runs, body)
     session = {"id": "slow", "source": "Program", "directory": f"volume:///{RUN}", "startTime": "2026-11-22T10:00:00Z"}
-    status = {"runId": RUN, "phase": "Active", "profileSessions": [session]}
+    status = {"runId": RUN, "phase": "Active", "profileSessions": [session], "metrics": {"loss": 5.5}}
     await admin.patch(f"{runs}/trainer/status", {"status": status})
 
 
@@ -72,7 +76,7 @@ async def test_a_user_of_the_namespace_needs_no_right_in_that_of_the_operator(
             return await asyncio.to_thread(mldiag.document, *arguments)
 
         [copied] = await document("profiles", "download", "trainer/slow", "--to", "copy")
-        assert (copied["session"], copied["files"], copied["bytes"]) == ("slow", 3, 30)
+        assert (copied["session"], copied["files"]) == ("slow", 7)  # three traces, their summaries and the diagnosis
         by_place = f"volume:///{RUN}/slow"
         [same] = await document("profiles", "download", by_place, "-n", namespace, "--to", "copy")
         assert same == copied
@@ -80,6 +84,14 @@ async def test_a_user_of_the_namespace_needs_no_right_in_that_of_the_operator(
         assert [each["name"] for each in diagnosis["findings"][0]["hosts"]] == ["host-2"]
         [report] = await document("goodput", "trainer")
         assert report["steps"]["count"] == 1
+        charted = await document("runs", "get", "trainer", "--metric", "loss")
+        assert [curve["value"] for curve in charted["series"]] == [[9.0, 8.0, 7.0, 6.0, 5.0]]
+        both = ("runs", "compare", "trainer", "trainer")
+        compared = await document(*both, "--metric", "loss")
+        assert (compared["series"]["loss"][1]["count"], compared["lastMetrics"]) == (5, {"loss": [5.0, 5.0]})
+        assert (await document(*both))["lastMetrics"] == {"loss": [5.5, 5.5]}, "no files of a volume are copied"
+        unrecorded = await asyncio.to_thread(mldiag.failure, "runs", "get", "trainer", "--metric", "los")
+        assert unrecorded == "--metric los: rank 0 has not recorded it; its metrics are: loss"
         elsewhere = ("profiles", "download", f"volume:///{OTHER_RUN}/s", "-n", namespace)
         message = await asyncio.to_thread(mldiag.failure, *elsewhere)
         assert f"not the directory of a run or a profile session of namespace {namespace}" in message
@@ -90,3 +102,18 @@ async def test_a_user_of_the_namespace_needs_no_right_in_that_of_the_operator(
         )
         assert [entry.key for entry in open_store(folder).list("")][-1] == "run.json"
         await files.aclose()
+
+
+async def test_where_the_volume_cannot_be_read_a_chart_gives_way_to_the_last_values(
+    api_server: ApiServer, admin: ApiClient, namespace: str, tmp_path: Path
+) -> None:
+    await make_run(admin, namespace)  # and no pod of an operator
+    config = api_server.kubeconfig.read_text().replace("context:\n", f"context:\n    namespace: {namespace}\n", 1)
+    (tmp_path / "kubeconfig").write_text(config)
+    mldiag = CommandLine(tmp_path, env={"KUBECONFIG": str(tmp_path / "kubeconfig")})
+    for command in (("get", "trainer"), ("compare", "trainer", "trainer")):
+        shown = await asyncio.to_thread(mldiag.run, "runs", *command, "--metric", "loss")
+        assert shown.code == 0, shown.err
+        assert [line for line in shown.out.splitlines() if line.startswith("last loss")]
+        assert "trainer: curves cannot be read, so only the last values that the cluster knows are shown" in shown.err
+        assert "no pod of the operator runs in cluster" in shown.err

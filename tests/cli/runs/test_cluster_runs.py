@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -180,3 +181,24 @@ def test_without_files_and_cluster_both_remedies_are_named(tmp_path: Path) -> No
     message = nowhere.failure("runs", "list")
     assert message.startswith("mldiagnostics: no such directory, and no cluster (kubeconfig '/nowhere/.kube/config':")
     assert message.endswith("pass the root of the runs with --storage, or a cluster with --context")
+
+
+async def test_an_unreadable_bucket_leaves_what_the_status_knows(mldiag: CommandLine, put: Any) -> None:
+    mldiag = replace(mldiag, env={**mldiag.env, "GOOGLE_APPLICATION_CREDENTIALS": "/no/credentials"})
+    for name, run_id, loss in (("one", FIRST, 0.5), ("two", SECOND, 0.7)):
+        spec = {"runId": run_id, "storageLocation": "gs://runs/ml"}
+        await put(name, spec, phase="Failed", progress={"step": 120}, metrics={"loss": loss})
+    page = mldiag.run("runs", "get", "one")
+    assert (page.code, page.err) == (0, "")
+    assert "step        120" in page.out
+    assert mldiag.run("runs", "watch", "one").out.splitlines()[1].split()[2:4] == ["Failed", "120"]
+    compared = mldiag.run("runs", "compare", "one", "two", "--metric", "loss")
+    assert compared.code == 0, compared.err
+    assert ["last", "loss", "0.5", "0.7"] in [line.split() for line in compared.out.splitlines()]
+    notes = compared.err.splitlines()
+    reason = "curves cannot be read, so only the last values that the cluster knows are shown: "
+    assert [note.partition(reason)[0] for note in notes] == ["one: ", "two: "]
+    chart = mldiag.run("runs", "get", "one", "--metric", "loss")
+    assert (chart.code, chart.out.splitlines()[-1]) == (0, "last loss: 0.5")
+    document = mldiag.document("runs", "get", "one", "--metric", "loss", "--metric", "lr")
+    assert document["lastMetrics"] == {"loss": 0.5, "lr": None}

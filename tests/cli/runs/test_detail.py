@@ -4,11 +4,15 @@ import json
 from typing import TYPE_CHECKING
 
 import yaml
+from mldiagnostics.errors import MissingExtraError
 from mldiagnostics.pipeline.records import Record
 from mldiagnostics_cli.output import MAX_LEVELS
+from mldiagnostics_cli.runs import file_runs
+from mldiagnostics_cli.runs.file_runs import FileRuns
 from support.run_files import put_records, put_run
 
 if TYPE_CHECKING:
+    import pytest
     from mldiagnostics.store import Store
     from support.programs.command_line import CommandLine
 
@@ -87,3 +91,16 @@ def test_a_time_that_no_calendar_has_is_unknown(mldiag: CommandLine, store: Stor
     shown = mldiag.lines("runs", "get", "abc", "--texts")
     assert any(line.split()[:2] == ["started", "-,"] for line in shown)
     assert any(line.split()[:1] + line.split()[-1:] == ["-", "hello"] for line in shown)
+
+
+def test_a_run_whose_account_needs_a_missing_extra_is_shown_without_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reject(*_: object, **__: object) -> None:
+        raise MissingExtraError(extra="s3", needed_for="s3://runs")
+
+    put_run(store, "abc")
+    source = FileRuns(store.url())
+    row = source.find("abc")
+    monkeypatch.setattr(file_runs, "with_goodput", reject)
+    assert source.accounted([row]) == [row]

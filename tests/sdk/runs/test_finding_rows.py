@@ -43,6 +43,17 @@ def test_the_newest_session_with_a_diagnosis_counts(tmp_path: Path) -> None:
     assert findings([]) == []
 
 
+def test_a_diagnosis_that_saw_nothing_hides_no_older_findings(tmp_path: Path) -> None:
+    put(tmp_path, "first", stored=100.0, diagnosis=diagnosis_of("first", "Inconclusive"))
+    put(tmp_path, "second", stored=200.0, diagnosis=diagnosis_of("second", "Inconclusive", "Inconclusive"))
+    assert [row.session for row in findings(sessions(str(tmp_path)))] == ["second", "second"]
+    put(tmp_path, "before", stored=50.0, diagnosis=diagnosis_of("before", "SlowHost"))
+    put(tmp_path, "third", stored=300.0, diagnosis=diagnosis_of("third", "Inconclusive"))
+    assert [(row.code, row.session) for row in findings(sessions(str(tmp_path)))] == [("SlowHost", "before")]
+    put(tmp_path, "fourth", stored=400.0, diagnosis=diagnosis_of("fourth", "NoProblemFound"))
+    assert [row.session for row in findings(sessions(str(tmp_path)))] == ["fourth"]
+
+
 def test_a_diagnosis_of_another_session_is_a_warning(tmp_path: Path) -> None:
     put(tmp_path, "first", stored=100.0, diagnosis=diagnosis_of("other", "SlowHost"))
     before = diagnostics.counts().get("unreadable-diagnosis", 0)

@@ -9,11 +9,13 @@ import pytest
 from mldiagnostics.store import open_store
 from playwright.async_api import expect
 from support.diagnosed_sessions import put_diagnosed_session
+from support.programs.pages import visit
 from support.run_files import put_run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from playwright.async_api import Route
     from support.programs.pages import CheckedPages
 
     from conftest import Serve
@@ -51,6 +53,26 @@ async def test_a_session_names_its_slow_host_in_words_and_in_one_picture(
 
     await page.get_by_role("button", name="other").click()
     await expect(session).to_contain_text(f"mldiag diagnose {tmp_path}/runs/first/other")
+
+
+async def test_a_session_that_may_be_diagnosed_is_looked_up(serve: Serve, pages: CheckedPages, tmp_path: Path) -> None:
+    store = open_store(str(tmp_path / "runs"))
+    put_run(store, "first")
+    put_diagnosed_session(store, "first", "slow", hosts=1, slow=0, message="host-0 is late")
+
+    async def forget(route: Route) -> None:
+        """Return the run as from an MLRun, which has the findings of another session."""
+        response = await route.fetch()
+        document = await response.json()
+        for session in document["sessions"]:
+            session["diagnosed"] = None
+        await route.fulfill(response=response, json=document)
+
+    url = await serve(tmp_path / "runs")
+    page = await pages.open(url)
+    await page.route(re.compile("/api/.*/first$"), forget)
+    await visit(page, url + "runs/runs/first?part=profiles&session=slow")
+    await expect(page.locator(".diagnosis .findings")).to_contain_text("host-0 is late")
 
 
 async def test_a_thousand_hosts_stay_readable(serve: Serve, pages: CheckedPages, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ export interface Host {
 export interface Session {
   session: string; kind: string; hosts: string[]; bytes: number; time: string | null; step: number | null; url: string;
   files: { host: string; bytes: number }[]; object: string | null; targets: Record<string, number> | null; skewMilliseconds: number | null;
-  diagnosed: boolean;
+  diagnosed: boolean | null;
 }
 export interface FindingHost { name: string; rank: number | null; pod: string | null; node: string | null }
 export interface Finding {

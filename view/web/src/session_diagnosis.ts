@@ -4,10 +4,10 @@ import { command } from "./copying.js";
 import { element, problem } from "./elements.js";
 import { findingList, findingPicture } from "./findings.js";
 
-/** Return the findings and the picture of a session, which are read at once. */
+/** Return the findings and the picture of a session, which are read at once; also if it is not known whether it has a diagnosis. */
 export function sessionDiagnosis(base: string, { session, diagnosed }: Session, diagnose: string): HTMLElement {
   const box = element("div", { className: "diagnosis" });
-  if (!diagnosed) {
+  if (diagnosed === false) {
     box.append(element("p", { className: "muted" }, "Nobody has diagnosed this session yet. The command is"), command(diagnose));
     return box;
   }

@@ -162,7 +162,10 @@ def findings_of(body: Mapping[str, Any]) -> list[FindingRow]:
 
 
 def sessions_of(body: Mapping[str, Any]) -> list[SessionRow]:
-    """Return the profiles of an MLRun; their files are not known."""
+    """Return the profiles of an MLRun; their files are not known.
+
+    The MLRun has findings of one session, so whether the others are diagnosed is not known.
+    """
     fields = FieldReader(body)
     diagnosed = {finding.session for finding in findings_of(body)}
     namespace = fields.part("metadata").text("namespace")
@@ -172,7 +175,7 @@ def sessions_of(body: Mapping[str, Any]) -> list[SessionRow]:
             kind="capture" if session.text("source") == OF_CAPTURE else "profile",
             t=_seconds(session.text("startTime")),
             object=f"{namespace}/{session.text('capture')}" if session.text("capture") else None,
-            is_diagnosed=session.text("id") in diagnosed,
+            is_diagnosed=True if session.text("id") in diagnosed else None,
             url=f"{session.text('directory')}/{session_prefix(session.text('id'))}",
         )
         for session in fields.part("status").parts("profileSessions")

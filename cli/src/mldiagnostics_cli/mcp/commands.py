@@ -13,7 +13,7 @@ from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics.text.terminal import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 PARALLEL: Final = 2
@@ -35,10 +35,12 @@ class CommandRunner:
 
     Args:
         place: Options that choose the place of the runs, which every command gets.
+        variables: Variables that every command gets besides those of this process.
     """
 
-    def __init__(self, place: Sequence[str]) -> None:
+    def __init__(self, place: Sequence[str], variables: Mapping[str, str] | None = None) -> None:
         self._place = place
+        self._variables = variables or {}
         self._turns = asyncio.Semaphore(PARALLEL)
 
     async def document(self, *command: str, options: Sequence[str] = (), arguments: Sequence[str] = ()) -> Any:
@@ -54,7 +56,7 @@ class CommandRunner:
         """
         words = [*command, "--output=json", *self._place, *options, "--", *arguments]
         async with self._turns:
-            code, output, errors = await _run(words)
+            code, output, errors = await _run(words, self._variables)
         if code in _HAS_RESULT:
             with suppress(ValueError):
                 return json.loads(output)
@@ -62,13 +64,13 @@ class CommandRunner:
         raise CommandFailed(printable(message[:_MAX_MESSAGE]) or f"{' '.join(command)}: ended with code {code}")
 
 
-async def _run(words: Sequence[str]) -> tuple[int, bytes, bytes]:
+async def _run(words: Sequence[str], variables: Mapping[str, str]) -> tuple[int, bytes, bytes]:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "mldiagnostics_cli", *words),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, "NO_COLOR": "1"},
+        env={**os.environ, **variables, "NO_COLOR": "1"},
     )
     assert process.stdout is not None  # noqa: S101 - it is a pipe
     assert process.stderr is not None  # noqa: S101 - as above

@@ -15,6 +15,7 @@ from mcp.types import ToolAnnotations
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 
 from mldiagnostics_cli.cluster.port_forward import LOCALHOST
+from mldiagnostics_cli.commands.options import STORAGE_VARIABLE
 from mldiagnostics_cli.mcp.commands import CommandRunner
 from mldiagnostics_cli.mcp.tools import CaptureTools, RunTools
 from mldiagnostics_cli.output import note
@@ -66,7 +67,7 @@ def _server(choice: SourceChoice, *, allows_capture: bool) -> MCPServer[Any]:
     server: MCPServer[Any] = MCPServer(
         "mldiagnostics", instructions=_INSTRUCTIONS, version=version("mldiagnostics-cli"), log_level="WARNING"
     )
-    reading = RunTools(CommandRunner(_place(choice, reads_files=True)))
+    reading = RunTools(CommandRunner(_place(choice)))
     tools = (
         reading.list_runs,
         reading.get_run,
@@ -79,7 +80,10 @@ def _server(choice: SourceChoice, *, allows_capture: bool) -> MCPServer[Any]:
     for tool in tools:
         server.add_tool(_reporting(tool), annotations=ToolAnnotations(read_only_hint=True))
     if allows_capture:
-        capturing = CaptureTools(CommandRunner(_place(choice, reads_files=False)))
+        place = replace(choice.cluster, all_namespaces=False).arguments
+        # `mldiag capture` rejects --storage with addresses and workloads, but not its variable.
+        storage = {} if choice.storage is None else {STORAGE_VARIABLE: choice.storage}
+        capturing = CaptureTools(CommandRunner(place, storage))
         server.add_tool(_reporting(capturing.capture), annotations=ToolAnnotations(destructive_hint=False))
     return server
 
@@ -97,9 +101,7 @@ def _reporting(tool: Callable[..., Awaitable[dict[str, Any]]]) -> Callable[..., 
     return call
 
 
-def _place(choice: SourceChoice, *, reads_files: bool) -> list[str]:
-    if not reads_files:
-        return replace(choice.cluster, all_namespaces=False).arguments
+def _place(choice: SourceChoice) -> list[str]:
     if choice.cluster.are_given or choice.storage is None:
         return choice.cluster.arguments
     return [f"--storage={choice.storage}"]

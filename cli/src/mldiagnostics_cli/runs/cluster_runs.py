@@ -6,9 +6,9 @@ import asyncio
 from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 from mldiagnostics.lifecycle.outcome import FINAL
-from mldiagnostics.locations import is_bucket
+from mldiagnostics.locations import is_bucket, is_on_volume
 from mldiagnostics.runs import series, with_goodput
 from mldiagnostics.runs.reference import NamedRun, meant_runs
 from mldiagnostics_api.resources import RUNS
@@ -147,7 +147,9 @@ class ClusterRuns(RunSource):
 
     @override
     def curves(self, row: RunRow, metrics: Sequence[str] | None, *, rank: int) -> list[MetricSeries]:
-        return series(row, metrics, rank=rank, points=PLOT_POINTS) if is_bucket(row.directory) else []
+        if not row.directory or is_on_volume(row.directory):
+            return []
+        return series(row, metrics, rank=rank, points=PLOT_POINTS)
 
     @override
     def last_metrics(self, row: RunRow) -> Mapping[str, float]:
@@ -158,7 +160,12 @@ class ClusterRuns(RunSource):
         if len(rows) > 1:
             return list(rows)
         # A run with a moment of the account has the one of the operator, which every other place shows too.
-        return [with_goodput(row) if row.goodput_as_of is None and is_bucket(row.directory) else row for row in rows]
+        try:
+            return [
+                with_goodput(row) if row.goodput_as_of is None and is_bucket(row.directory) else row for row in rows
+            ]
+        except MLDiagnosticsError:  # `mldiag goodput` says why
+            return list(rows)
 
     @override
     def edited(self, row: RunRow, edit: RunEdit) -> RunRow:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from mldiagnostics.text.strict_json import finite
 
 from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.output import is_terminal, show, show_document, terminal_width
-from mldiagnostics_cli.runs.detail import curve_lines
+from mldiagnostics_cli.runs.curves import curve_lines, noted_if_unreadable
 from mldiagnostics_cli.runs.listing import elapsed_s, phase_text
 from mldiagnostics_cli.table import TableColumn, cut_middle, display_width, fitting_columns, table
 from mldiagnostics_cli.values import DASH, age, number, some_names
@@ -46,6 +47,8 @@ class _ComparedRun:
     settings: Mapping[str, Any]
     curves: Mapping[str, MetricSeries]
     last_metrics: Mapping[str, float]
+    is_readable: bool
+    """Whether its curves could be read."""
 
     @property
     def title(self) -> str:
@@ -74,9 +77,10 @@ def compare_runs(
     source: RunSource, rows: Sequence[RunRow], output: OutputFormat, *, metrics: Sequence[str], rank: int
 ) -> None:
     """Print runs side by side."""
-    compared = [_read(source, row, rank) for row in rows]
+    compared = [_read(source, row, metrics, rank) for row in rows]
     recorded = sorted({name for run in compared for name in run.curves})
-    if missing := [name for name in metrics if name not in recorded]:
+    missing = [name for name in metrics if name not in recorded]
+    if missing and all(run.is_readable for run in compared):
         raise ConfigurationError(
             f"--metric {missing[0]}: not recorded by rank {rank} of these runs; "
             f"their metrics are: {some_names(recorded, like=missing[0])}"
@@ -87,15 +91,20 @@ def compare_runs(
         show("\n".join(_page(compared, metrics)))
 
 
-def _read(source: RunSource, row: RunRow, rank: int) -> _ComparedRun:
+def _read(source: RunSource, row: RunRow, metrics: Sequence[str], rank: int) -> _ComparedRun:
     curves: dict[str, MetricSeries] = {}
-    for curve in source.curves(row, None, rank=rank):
-        labels = "".join(f" {key}={value}" for key, value in curve.labels.items() if key not in _LABELS_OF_RANK)
-        device = "" if curve.device is None else f" device={curve.device}"
-        curves[f"{curve.metric}{labels}{device}"] = curve
+    is_readable = False
+    # Without a plot, the last values of the source suffice: files of a volume are not copied for them.
+    with noted_if_unreadable(source, row), source.fetched(row) if metrics else nullcontext(row) as readable:
+        for curve in source.curves(readable, None, rank=rank):
+            labels = "".join(f" {key}={value}" for key, value in curve.labels.items() if key not in _LABELS_OF_RANK)
+            device = "" if curve.device is None else f" device={curve.device}"
+            curves[f"{curve.metric}{labels}{device}"] = curve
+        is_readable = True
     last = {name: curve.value[-1] for name, curve in curves.items() if curve.value}
     [row] = source.accounted([row])
-    return _ComparedRun(row, flattened(configs(row)), curves, {**source.last_metrics(row), **last})
+    last_metrics = {**(source.last_metrics(row) or {}), **last}
+    return _ComparedRun(row, flattened(configs(row)), curves, last_metrics, is_readable)
 
 
 def _page(compared: Sequence[_ComparedRun], metrics: Sequence[str]) -> Iterator[str]:

@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.goodput.render.words import duration
 from mldiagnostics.runs import configs
 from mldiagnostics.runs.row_values import FieldReader
@@ -17,10 +16,10 @@ from mldiagnostics.text.terminal import printable
 
 from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.output import has_colour, is_terminal, show, show_document, terminal_width
-from mldiagnostics_cli.plot import HEIGHT, plot
+from mldiagnostics_cli.runs.curves import curve_lines, requested_curves
 from mldiagnostics_cli.runs.listing import elapsed_s, goodput_text, phase_text
 from mldiagnostics_cli.table import PHASE_COLOURS, TableColumn, painted, table
-from mldiagnostics_cli.values import DASH, age, moment, number, size, some_names
+from mldiagnostics_cli.values import DASH, age, moment, number, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,6 +49,8 @@ class _RunDetail:
     profiles: list[SessionRow]
     hosts: list[RankRow] | None
     curves: list[MetricSeries]
+    last_metrics: Mapping[str, float | None]
+    """Requested metrics whose curves cannot be read; None for values that are not known."""
     texts: RecordedTexts | None
 
     def to_json(self) -> dict[str, Any]:
@@ -65,6 +66,8 @@ class _RunDetail:
             document["texts"] = self.texts.to_json()
         if self.curves:
             document["series"] = [curve.to_json() for curve in self.curves]
+        if self.last_metrics:
+            document["lastMetrics"] = dict(self.last_metrics)
         return document
 
 
@@ -76,12 +79,15 @@ def show_run(source: RunSource, run: str, query: DetailQuery, output: OutputForm
         return
     [row] = source.accounted([row])
     with_hosts = query.with_hosts or output is OutputFormat.WIDE
+    curves = requested_curves(source, row, query.metrics, rank=query.rank)
+    known = (source.last_metrics(row) or {}) if curves is None else {}
     detail = _RunDetail(
         row,
         source.attempts(row),
         source.sessions(row),
         source.hosts(row) if with_hosts else None,
-        _curves(source, row, query) if query.metrics else [],
+        curves or [],
+        {name: known.get(name) for name in query.metrics} if curves is None else {},
         _texts(source, row) if query.with_texts else None,
     )
     if output in {OutputFormat.JSON, OutputFormat.YAML}:
@@ -90,34 +96,9 @@ def show_run(source: RunSource, run: str, query: DetailQuery, output: OutputForm
         show("\n".join(_page(detail, time.time())))
 
 
-def curve_lines(
-    curve: MetricSeries, *, width: int, low: float | None = None, high: float | None = None, height: int = HEIGHT
-) -> list[str]:
-    """Return a curve as a heading and a plot."""
-    steps = [step for step in curve.step if step is not None]
-    reach = f"step {steps[0]} to {steps[-1]}" if steps else counted(curve.count, "point")
-    unit = "" if curve.unit in {"", "1"} else f" [{curve.unit}]"
-    labels = "".join(f", {name}={value}" for name, value in curve.labels.items())
-    device = "" if curve.device is None else f", device {curve.device}"
-    last = number(curve.value[-1]) if curve.value else DASH
-    heading = printable(f"{curve.metric}{unit}: {reach}, last {last}, rank {curve.rank}{device}{labels}")
-    return [heading, *plot(curve.value, width=width, height=height, low=low, high=high)]
-
-
 def _texts(source: RunSource, row: RunRow) -> RecordedTexts:
     with source.fetched(row) as readable:
         return texts(readable)
-
-
-def _curves(source: RunSource, row: RunRow, query: DetailQuery) -> list[MetricSeries]:
-    curves = source.curves(row, query.metrics, rank=query.rank)
-    recorded = {curve.metric for curve in curves}
-    if missing := [name for name in query.metrics if name not in recorded]:
-        names = some_names({curve.metric for curve in source.curves(row, None, rank=query.rank)}, like=missing[0])
-        raise ConfigurationError(
-            f"--metric {missing[0]}: rank {query.rank} has not recorded it; its metrics are: {names}"
-        )
-    return curves
 
 
 def _page(detail: _RunDetail, now: float) -> Iterator[str]:
@@ -137,6 +118,10 @@ def _page(detail: _RunDetail, now: float) -> Iterator[str]:
         yield from table(newest, _TEXTS, width=limit)
     for curve in detail.curves:
         yield from ("", *curve_lines(curve, width=width))
+    if detail.last_metrics:
+        yield ""
+    for name, value in detail.last_metrics.items():
+        yield printable(f"last {name}: {number(value)}")
 
 
 def _phase(text: str) -> str:

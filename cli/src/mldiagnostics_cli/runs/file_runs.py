@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from mldiagnostics.errors import ConfigurationError, LogUnreadable, StoreError
+from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 from mldiagnostics.layout import RUN_RECORD, edits_key
 from mldiagnostics.lifecycle.description import RunDescription
 from mldiagnostics.locations import is_on_volume, local_path
@@ -21,7 +21,7 @@ from mldiagnostics_cli.runs.source import DeletableRun, RunSource
 from mldiagnostics_cli.sources import check_root, find
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
     from mldiagnostics.runs import AttemptRow, MetricSeries, RankRow, RunRow, SessionRow
@@ -98,8 +98,8 @@ class FileRuns(RunSource):
         return series(row, metrics, rank=rank, points=PLOT_POINTS)
 
     @override
-    def last_metrics(self, row: RunRow) -> Mapping[str, float]:
-        return {}
+    def last_metrics(self, row: RunRow) -> None:
+        return None
 
     @override
     def accounted(self, rows: Sequence[RunRow]) -> list[RunRow]:
@@ -117,7 +117,7 @@ class FileRuns(RunSource):
             return replace(row, goodput=known[1])
         try:
             accounted = with_goodput(row, most_bytes=MAX_ACCOUNTED_BYTES)
-        except (LogUnreadable, StoreError):  # `mldiag goodput` says why
+        except MLDiagnosticsError:  # `mldiag goodput` says why
             return row
         if row.ended is not None:
             self._goodput[row.directory] = row.ended, accounted.goodput

@@ -80,14 +80,20 @@ class RunSource(Protocol):
     def curves(self, row: RunRow, metrics: Sequence[str] | None, *, rank: int) -> list[MetricSeries]:
         """Return curves, all without names.
 
-        Empty if the files of the run cannot be read from here.
+        Empty for a row whose files must be copied first; read that of `fetched`.
         """
 
-    def last_metrics(self, row: RunRow) -> Mapping[str, float]:
-        """Return the newest values that are known without the files of a run."""
+    def last_metrics(self, row: RunRow) -> Mapping[str, float] | None:
+        """Return the newest values that are known without the files of a run.
+
+        None if only the files have values.
+        """
 
     def accounted(self, rows: Sequence[RunRow]) -> list[RunRow]:
-        """Return runs with their goodput, where it can be read without much work."""
+        """Return runs with their goodput, where it can be read without much work.
+
+        A run whose files cannot be read stays as it is.
+        """
 
     def edited(self, row: RunRow, edit: RunEdit) -> RunRow:
         """Change the words of a run; return it as it is then."""

@@ -33,12 +33,14 @@ _SHOWN: frozenset[Kind] = frozenset({"metric", "event", "phase", "session", "dro
 def run_events(events: TraceEvents, run: RunRow, *, now: int, log: str) -> Iterator[str]:
     """Yield the events of a run: goodput, captures and records.
 
-    Its goodput ends at `now` in microseconds.
-
-    `log` is where its goodput events are.
+    Args:
+        events: Events of the trace.
+        run: The run, with a directory that can be read.
+        now: End of the goodput of a run that goes on, in microseconds; that of another run ends where it stopped.
+        log: Place of its goodput events.
     """
     title = run.name or run.run_id[:16]
-    yield from _goodput_events(events, log, title, now)
+    yield from _goodput_events(events, run, title, now=now, log=log)
     for session in sessions(run):
         yield from _session_events(events, session, title)
     root, _, folder = run.directory.rpartition("/")
@@ -52,16 +54,16 @@ def run_events(events: TraceEvents, run: RunRow, *, now: int, log: str) -> Itera
             yield events.log(item._replace(process=f"{title}: {item.process}"), title)
 
 
-def _goodput_events(events: TraceEvents, log: str, title: str, now: int) -> Iterator[str]:
+def _goodput_events(events: TraceEvents, run: RunRow, title: str, *, now: int, log: str) -> Iterator[str]:
     process = f"{title}: goodput"
     try:
-        [(_, view)] = read([log], ReportQuery(now=now))
+        [(report, view)] = read([log], ReportQuery(now=now, row=run))
     except LogUnreadable as error:
         note(f"{title}: has no track of goodput: {error}")
         return
-    end = view.ended(now)
+    end = round(report.cumulative.end * 1e6)
     steps: list[TimelineSegment] = []
-    for piece in pieces(_kept(view.timeline(now if end is None else min(end, now)), steps), resolution=0):
+    for piece in pieces(_kept(view.timeline(end), steps), resolution=0):
         [kind] = piece.kinds
         details = {"firstStep": piece.first_step, "lastStep": piece.last_step} if piece.last_step is not None else {}
         yield events.span((process, "time"), kind, start=piece.start, end=piece.end, details=details)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
@@ -47,8 +48,16 @@ class FindingRow:
         }
 
 
+_INCONCLUSIVE: Final = "Inconclusive"
+"""Code of a finding that says why nothing could be seen; it resolves no other finding."""
+_MAX_READ: Final = 16
+"""Newest diagnoses that are read until one is conclusive."""
+
+
 def findings(sessions: Sequence[SessionRow]) -> list[FindingRow]:
     """Return the findings about the newest session that has a diagnosis.
+
+    A diagnosis that saw nothing, whose findings are all `Inconclusive`, does not hide those of an older session.
 
     Args:
         sessions: Sessions of a run, the oldest first.
@@ -56,14 +65,17 @@ def findings(sessions: Sequence[SessionRow]) -> list[FindingRow]:
     Returns:
         The findings, the most expensive one first; empty if no session has a diagnosis, or if it cannot be read.
     """
-    newest = next((session for session in reversed(sessions) if session.is_diagnosed), None)
-    if newest is None:
-        return []
-    try:
-        return [_row(finding, newest) for finding in _read(newest)]
-    except (MLDiagnosticsError, OSError) as error:
-        warn_once("unreadable-diagnosis", str(error))
-        return []
+    newest: list[FindingRow] = []
+    for session in islice((each for each in reversed(sessions) if each.is_diagnosed), _MAX_READ):
+        try:
+            rows = [_row(finding, session) for finding in _read(session)]
+        except (MLDiagnosticsError, OSError) as error:
+            warn_once("unreadable-diagnosis", str(error))
+            break
+        if not rows or any(row.code != _INCONCLUSIVE for row in rows):
+            return rows
+        newest = newest or rows
+    return newest
 
 
 def _read(session: SessionRow) -> tuple[Finding, ...]:

@@ -66,8 +66,8 @@ class SessionRow:
     """Directory of the session: a path or URL."""
     skew_ms: float | None = None
     """Milliseconds between the first and the last start of a recording."""
-    is_diagnosed: bool = False
-    """Whether there is a diagnosis beside the traces."""
+    is_diagnosed: bool | None = False
+    """Whether there is a diagnosis beside the traces; None if the files are not known."""
 
     @property
     def hosts(self) -> tuple[str, ...]:
