@@ -1,4 +1,4 @@
-"""Curves of runs: their plots, and a note instead of them if their files cannot be read."""
+"""Curves of runs, and a note instead of them if their files cannot be read."""
 
 from __future__ import annotations
 
