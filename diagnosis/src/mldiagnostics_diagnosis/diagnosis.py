@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mldiagnostics.findings import (
+    INCONCLUSIVE,
     MAX_DIAGNOSIS_BYTES,
     MAX_FINDINGS,
     MAX_HOSTS,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from mldiagnostics_diagnosis.summary import HostSummary
 
 
-INCONCLUSIVE = "Inconclusive"
 NO_PROBLEM = "NoProblemFound"
 MAX_PROBLEMS = 8
 MAX_MESSAGE = 1000

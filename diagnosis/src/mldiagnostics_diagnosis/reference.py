@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import sys
 
-from mldiagnostics_diagnosis.diagnosis import INCONCLUSIVE, NO_PROBLEM
+from mldiagnostics.findings import INCONCLUSIVE
+
+from mldiagnostics_diagnosis.diagnosis import NO_PROBLEM
 from mldiagnostics_diagnosis.matching import FEWEST_STEPS, LEAST_COVERAGE
 from mldiagnostics_diagnosis.rule import percent
 from mldiagnostics_diagnosis.rules import RULES

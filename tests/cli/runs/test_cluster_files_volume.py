@@ -76,7 +76,9 @@ async def test_a_user_of_the_namespace_needs_no_right_in_that_of_the_operator(
             return await asyncio.to_thread(mldiag.document, *arguments)
 
         [copied] = await document("profiles", "download", "trainer/slow", "--to", "copy")
-        assert (copied["session"], copied["files"]) == ("slow", 7)  # three traces, their summaries and the diagnosis
+        stored = [entry.bytes for entry in open_store(str(volume)).list(f"{RUN}/plugins/profile/slow")]
+        assert (copied["session"], copied["bytes"]) == ("slow", sum(stored))
+        assert copied["files"] == len(stored) == 7  # three traces, their summaries and the diagnosis
         by_place = f"volume:///{RUN}/slow"
         [same] = await document("profiles", "download", by_place, "-n", namespace, "--to", "copy")
         assert same == copied

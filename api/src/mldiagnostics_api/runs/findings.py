@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
+from mldiagnostics.findings import INCONCLUSIVE
+
 from mldiagnostics_api.runs.signals import SlowVerdict
 from mldiagnostics_api.v1alpha1 import CaptureDiagnosis, MLRunStatus, RunFinding
 
-INCONCLUSIVE: Final = "Inconclusive"
-"""Code of a finding that says why nothing could be seen; it resolves no other finding."""
 SLOW_CODES: Final = ("SlowHost", "SeveralSlowHosts", "AlternatingHosts")
 
 

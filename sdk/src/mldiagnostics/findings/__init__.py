@@ -1,6 +1,7 @@
 """Findings of a diagnosis, the content of `diagnosis.json`."""
 
 from mldiagnostics.findings.model import (
+    INCONCLUSIVE,
     MAX_EVIDENCE,
     MAX_FINDINGS,
     MAX_HOSTS,
@@ -15,6 +16,7 @@ from mldiagnostics.findings.model import (
 from mldiagnostics.findings.parsing import MAX_DIAGNOSIS_BYTES, MAX_NUMBER, MAX_TEXT, parse_diagnosis
 
 __all__ = [
+    "INCONCLUSIVE",
     "MAX_DIAGNOSIS_BYTES",
     "MAX_EVIDENCE",
     "MAX_FINDINGS",

@@ -10,6 +10,8 @@ MAX_FINDINGS = 32
 MAX_HOSTS = 16
 """Hosts that a finding names; `host_count` counts all."""
 MAX_EVIDENCE = 16
+INCONCLUSIVE = "Inconclusive"
+"""Code of a finding that says why nothing could be seen; it resolves no other finding."""
 
 Severity = Literal["critical", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)

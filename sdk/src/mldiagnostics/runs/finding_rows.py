@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
-from mldiagnostics.findings import MAX_DIAGNOSIS_BYTES, parse_diagnosis
+from mldiagnostics.findings import INCONCLUSIVE, MAX_DIAGNOSIS_BYTES, parse_diagnosis
 from mldiagnostics.layout import DIAGNOSIS_RECORD
 from mldiagnostics.store import open_store
 from mldiagnostics.text.timestamps import timestamp
@@ -48,8 +48,6 @@ class FindingRow:
         }
 
 
-_INCONCLUSIVE: Final = "Inconclusive"
-"""Code of a finding that says why nothing could be seen; it resolves no other finding."""
 _MAX_READ: Final = 16
 """Newest diagnoses that are read until one is conclusive."""
 
@@ -72,7 +70,7 @@ def findings(sessions: Sequence[SessionRow]) -> list[FindingRow]:
         except (MLDiagnosticsError, OSError) as error:
             warn_once("unreadable-diagnosis", str(error))
             break
-        if not rows or any(row.code != _INCONCLUSIVE for row in rows):
+        if not rows or any(row.code != INCONCLUSIVE for row in rows):
             return rows
         newest = newest or rows
     return newest
