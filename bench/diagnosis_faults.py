@@ -6,6 +6,8 @@ import random
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from mldiagnostics.findings import SLOW_CODES
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -24,7 +26,6 @@ PHASES: dict[str, str] = {
 """Phase that a diagnosis must give as the cause."""
 SEVERAL, ALTERNATING, NETWORK, NOTHING = "two slow hosts", "alternating hosts", "slow network", "nothing"
 SCENARIOS: tuple[str, ...] = (*PHASES, SEVERAL, ALTERNATING, NETWORK, NOTHING)
-HOST_CODES = frozenset({"SlowHost", "SeveralSlowHosts", "AlternatingHosts"})
 _WORDS = (
     "amber",
     "basalt",
@@ -118,7 +119,7 @@ def judge(session: Session, diagnosis: Diagnosis, ranks: Sequence[str]) -> Judge
         diagnosis: The diagnosis of the captured traces.
         ranks: Names of the hosts in the diagnosis, by rank.
     """
-    about_hosts = [finding for finding in diagnosis.findings if finding.code in HOST_CODES]
+    about_hosts = [finding for finding in diagnosis.findings if finding.code in SLOW_CODES]
     named = {ranks.index(host.name) for finding in about_hosts for host in finding.hosts}
     first = about_hosts[0] if about_hosts else diagnosis.verdict
     phase = f" {first.phase or 'unknown'}" if first.code == "SlowHost" else ""

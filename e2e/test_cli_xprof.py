@@ -16,6 +16,7 @@ import pytest
 from cluster import images
 from cluster.paths import REPOSITORY
 from cluster.provider import Provider
+from demo import capturing
 from demo.command_line import MLDIAG, mldiag
 from demo.installation import NAMESPACE as OPERATORS
 from demo.kubectl import Kubectl, eventually
@@ -66,8 +67,9 @@ def test_a_capture_on_the_operators_claim_is_downloaded_and_opened_in_xprof(
     capture = ("capture", "jobset/training", "--duration", "500ms", "--log-directory", "volume:///e2e/shown", "--wait")
     captured = document(*capture, "-n", NAMESPACE)
     directory, session = captured["directory"], captured["session"]
+    capturing.until_diagnosed(kubectl, NAMESPACE, Path(captured["object"]).name, deadline_s=120)
     [copied] = document("profiles", "download", f"{directory}/{session}", "--to", str(tmp_path), "-n", NAMESPACE)
-    assert (copied["session"], copied["files"]) == (session, 3), "two traces and the record"
+    assert (copied["session"], copied["files"]) == (session, 6), "two traces, their summaries, record and diagnosis"
     traces = (tmp_path / "plugins/profile" / session).glob("*.xplane.pb")
     stored = {target["pod"]: target["bytes"] for target in captured["targets"]}
     assert {path.name.removesuffix(".xplane.pb"): path.stat().st_size for path in traces} == stored

@@ -5,8 +5,7 @@ from __future__ import annotations
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.findings import SEVERITIES, Diagnosis, Finding, FindingHost
-from mldiagnostics_api.runs.findings import SLOW_CODES
+from mldiagnostics.findings import SEVERITIES, SLOW_CODES, Diagnosis, Finding, FindingHost
 
 from mldiagnostics_view.limits import MAX_HEAT_CELLS, MAX_LISTED
 

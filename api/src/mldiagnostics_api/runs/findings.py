@@ -2,14 +2,11 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
 
-from mldiagnostics.findings import INCONCLUSIVE
+from mldiagnostics.findings import INCONCLUSIVE, SLOW_CODES
 
 from mldiagnostics_api.runs.signals import SlowVerdict
 from mldiagnostics_api.v1alpha1 import CaptureDiagnosis, MLRunStatus, RunFinding
-
-SLOW_CODES: Final = ("SlowHost", "SeveralSlowHosts", "AlternatingHosts")
 
 
 def run_findings(

@@ -12,6 +12,8 @@ MAX_HOSTS = 16
 MAX_EVIDENCE = 16
 INCONCLUSIVE = "Inconclusive"
 """Code of a finding that says why nothing could be seen; it resolves no other finding."""
+SLOW_CODES = ("SlowHost", "SeveralSlowHosts", "AlternatingHosts")
+"""Codes of findings whose hosts are slower than the others."""
 
 Severity = Literal["critical", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
