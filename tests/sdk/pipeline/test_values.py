@@ -5,7 +5,10 @@ from __future__ import annotations
 import decimal
 import enum
 import json
-from typing import Any
+import sys
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +16,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mldiagnostics.pipeline.deferred_value import is_ready
 from mldiagnostics.pipeline.values import MAX_VALUE_BYTES, Unrecordable, keep, settle
 from support import records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 NUMBERS = st.floats(allow_nan=False, width=32)
 SERIES = st.lists(NUMBERS, min_size=2, max_size=8)
@@ -193,3 +200,69 @@ def test_a_dict_that_contains_itself_is_too_large() -> None:
 def test_the_size_of_a_kept_value_is_returned() -> None:
     sizes = [keep(value)[1] for value in (1.0, "abcd", [1, 2], np.ones(3), {"ab": "cdef"})]
     assert sizes == [0, 4, 16, 24, 2 + 8 + 4]
+
+
+def test_deleted_and_donated_arrays_are_ready() -> None:
+    deleted, donated, computed = jnp.ones(()), jnp.ones((4,)), jnp.ones(()).block_until_ready()
+    kept = [keep(each)[0] for each in (deleted, donated, computed, [deleted, 1.0], 1.0)]
+    deleted.delete()  # whose is_ready() ends the process
+    jax.jit(lambda x: x + 1, donate_argnums=0)(donated).block_until_ready()
+    assert [is_ready(each) for each in kept] == [True] * 5
+
+
+class Device(NamedTuple):
+    """A device of torch."""
+
+    type: str
+
+
+class Tensor:
+    """A CUDA tensor as torch has it, whose copy is read on the current stream."""
+
+    device = Device("cuda")
+
+    def __init__(self, torch: Torch) -> None:
+        self.torch = torch
+
+    def numel(self) -> int:
+        return 1
+
+    def detach(self) -> Tensor:
+        return self
+
+    def clone(self) -> Tensor:
+        return Tensor(self.torch)
+
+    def tolist(self) -> float:
+        self.torch.streams_of_reads.append(self.torch.stream)
+        return 2.0
+
+
+class Torch:
+    """The parts of torch that are used for CUDA tensors; an event is done when `is_copied`."""
+
+    Tensor = Tensor
+
+    def __init__(self) -> None:
+        self.stream = "default"
+        self.streams_of_reads: list[str] = []
+        self.is_copied = False
+        event = SimpleNamespace(record=lambda: None, query=lambda: self.is_copied, synchronize=lambda: None)
+        self.cuda = SimpleNamespace(Event=lambda: event, Stream=lambda _: "other", stream=self._on)
+
+    @contextmanager
+    def _on(self, stream: str) -> Iterator[None]:
+        before, self.stream = self.stream, stream
+        yield
+        self.stream = before
+
+
+def test_a_cuda_tensor_is_ready_once_copied_and_read_beside_later_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = Torch()
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    kept = [keep(Tensor(torch))[0], keep([Tensor(torch), 1.0])[0]]
+    assert [is_ready(each) for each in kept] == [False, False]
+    torch.is_copied = True
+    assert [is_ready(each) for each in kept] == [True, True]
+    assert [settle(each) for each in kept] == [2.0, (2.0, 1.0)]
+    assert torch.streams_of_reads == ["other", "other"]

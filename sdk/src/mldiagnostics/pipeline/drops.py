@@ -28,7 +28,7 @@ ADVICE: dict[Reason, str] = {
     "spool-full": "repair the storage, or upload the waiting files with python -m mldiagnostics.upload",
     "too-large": "a value with its labels may have 4 KiB; store larger values as files",
     "traced-value": "a value inside jit is not known yet; return it, or record it in jax.debug.callback",
-    "unwritten": "the time limit of close() was over before the sink had taken them",
+    "unwritten": "close() reached its time limit before their values were ready or the sink had taken them",
 }
 
 

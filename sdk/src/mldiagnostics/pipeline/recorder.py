@@ -161,6 +161,7 @@ class RecordPipeline:
         for worker in self._workers:
             if worker.waiting:
                 self._buffer.drops.count("unwritten", worker.waiting, sink=worker.name, detail=f"{timeout_s:g} s")
+        complete = complete and "unwritten" not in self.drops
         for loss in self._buffer.drops.take_new():
             if not quiet:
                 warn_once(loss.subject, loss.sentence())
@@ -195,7 +196,7 @@ class RecordPipeline:
         if closing and not quiet and len(delivered) < len(self._workers):
             warn_once("close-late", f"not every sink has delivered its records within {timeout_s:g} s")
         if closing:
-            self._drain.stop()
+            self._drain.stop(token)
             if len(delivered) == len(self._workers):
                 for thread in (self._drain.thread, *(worker.thread for worker in self._workers)):
                     thread.join(_JOIN_TIMEOUT_S)

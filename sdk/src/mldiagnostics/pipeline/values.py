@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from mldiagnostics.pipeline.deferred_value import DeferredValue, is_jax_ready
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -36,18 +39,6 @@ class Unrecordable(Exception):
     def __init__(self, reason: Reason, detail: str) -> None:
         super().__init__(detail)
         self.reason: Reason = reason
-
-
-class DeferredValue:
-    """A number or series that `read()` returns later.
-
-    It raises `Unrecordable` or errors of the framework.
-    """
-
-    __slots__ = ("read",)
-
-    def __init__(self, read: Callable[[], Value]) -> None:
-        self.read = read
 
 
 Kept: TypeAlias = "float | tuple[float | DeferredValue, ...] | DeferredValue | str | dict[str, object]"
@@ -213,16 +204,16 @@ def _keep_jax(value: Any) -> float | DeferredValue:
         raise Unrecordable("bad-value", f"an array of {value.dtype}")
     if value.size != 1:
         _require_series(value.ndim, value.size)
+    return DeferredValue(value, _read_jax, is_jax_ready if hasattr(value, "is_ready") else None)
 
-    def read() -> Value:
-        try:
-            return _numbers(value.tolist())
-        except RuntimeError as error:
-            if value.is_deleted():
-                raise Unrecordable("deleted-array", "a jax.Array") from error
-            raise
 
-    return DeferredValue(read)
+def _read_jax(array: Any) -> Value:
+    try:
+        return _numbers(array.tolist())
+    except RuntimeError as error:
+        if array.is_deleted():
+            raise Unrecordable("deleted-array", "a jax.Array") from error
+        raise
 
 
 def _is_tensor(value: Any) -> bool:
@@ -241,15 +232,38 @@ def _keep_tensor(value: Any) -> float | tuple[float, ...] | DeferredValue:
         return _numbers(value.detach().tolist())
     copy = value.detach().clone()
     if value.device.type != "cuda":
-        return DeferredValue(lambda: _numbers(copy.tolist()))
+        return DeferredValue(copy, _read_tensor)
     copied = sys.modules["torch"].cuda.Event()
     copied.record()  # on the caller's stream, which need not be the one on which the drain reads
+    return DeferredValue((copy, copied), _read_copy, _is_copied)
 
-    def read() -> Value:
-        copied.synchronize()
-        return _numbers(copy.tolist())
 
-    return DeferredValue(read)
+def _read_tensor(tensor: Any) -> Value:
+    return _numbers(tensor.tolist())
+
+
+def _is_copied(source: tuple[Any, Any]) -> bool:
+    return bool(source[1].query())
+
+
+def _read_copy(source: tuple[Any, Any]) -> Value:
+    """Return the numbers of a copy, read on another stream.
+
+    The default stream may have work of a later step, such as a collective that hangs.
+    """
+    copy, copied = source
+    copied.synchronize()
+    with sys.modules["torch"].cuda.stream(_reading_stream(copy.device)):
+        return _read_tensor(copy)
+
+
+@lru_cache(maxsize=64)
+def _reading_stream(device: Any) -> Any:
+    """Return the stream on which values of a device are read.
+
+    It is kept, as torch has few streams, which it reuses in turn.
+    """
+    return sys.modules["torch"].cuda.Stream(device)
 
 
 def _numbers(nested: Any) -> float | tuple[float, ...]:
