@@ -210,6 +210,23 @@ def test_open_spans_count_until_an_event_contradicts_them() -> None:
     assert spent("job@0 0@1 *eval@2-7 1@5", 10)["*EVAL"] == 5
 
 
+def test_an_end_in_the_next_attempt_does_not_close_a_span_of_a_killed_one() -> None:
+    trace = ledger("job@0 1@10 2@20 *eval@25- job@100 1@110 2@120 *eval@-125 3@130")
+    account = summary(trace.account(micros(135)))
+    assert account == {"other": 10 + 10 + 5, "wasted": 10, "recovery": 80, "ok": 20, "of": 135, "lost": 1, "max": 2}
+    assert trace.ignored == {"start without end": 1, "end without start": 1}
+    for span, ended in (("load", "sync"), ("prep", "prep"), ("save", "save")):
+        text = f"job@0 1@10 2@20 {span}@25- job@100 {span}@-107 1@110 2@120"
+        assert ended not in spent(text, 135)
+        assert spent(f"{text} {span}@101-107", 135)[ended] == 6
+
+
+def test_a_span_around_the_first_job_start_and_a_save_of_another_rank_stay_open() -> None:
+    assert spent("tpu@5-12 job@10 0@15 1@20", 20) == {"tpu": 2, "other": 3, "ok": 5, "of": 10, "max": 0}
+    save = spent("job@0 0..2@10+10 save@98-103#1 job@100 2@110", 115)
+    assert save["save"] == 5
+
+
 # R8, R10 - Windows and exclusions
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -11,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.goodput.monitor.assignment import Assignment, assign, line
+from mldiagnostics.goodput.monitor.assignment import DEVIATION, Assignment, assign, line
 from mldiagnostics.goodput.monitor.inbox import Inbox
 from mldiagnostics.goodput.monitor.schedule import LONGEST_PAUSE_S, UploadSchedule
+from mldiagnostics.goodput.monitor.uploading import Uploaders
 from mldiagnostics.goodput_utils import GCPOptions
 
 if TYPE_CHECKING:
@@ -116,12 +118,50 @@ def test_copies_are_beside_the_curves_in_a_bucket(monkeypatch: pytest.MonkeyPatc
     made = assign("job", "logger", **{**OPTIONS, "tensorboard": "gs://bucket/tb/", "copy_interval_s": 60})
     assert (made.copies, made.copy_interval_s) == ("gs://bucket/tb/goodput", 60)
     assert not assign("job", "logger", **OPTIONS).copies
-    assert assign("job", "logger", **{**OPTIONS, "copy_interval_s": 0}).copy_interval_s == 0
     monkeypatch.setenv("ML_GOODPUT_GCS_SYNC_INTERVAL_SECONDS", "5")
-    assert assign("job", "logger", **OPTIONS).copy_interval_s == 5
+    assert assign("job", "logger", **{**OPTIONS, "tensorboard": "gs://bucket/tb/"}).copy_interval_s == 5
+
+
+@pytest.mark.parametrize("interval_s", [0, -1, -0.5])
+def test_an_interval_of_copies_up_to_0_means_every_save(interval_s: float) -> None:
+    made = assign("job", "logger", **{**OPTIONS, "tensorboard": "gs://bucket/tb", "copy_interval_s": interval_s})
+    assert made.copy_interval_s == 0
+
+
+@pytest.mark.parametrize("interval_s", [None, "often", float("nan"), True])
+def test_the_default_replaces_an_invalid_interval_of_copies(
+    interval_s: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = {**OPTIONS, "copy_interval_s": interval_s}
+    with caplog.at_level(logging.DEBUG, logger="mldiagnostics"):
+        assert assign("job", "logger", **options).copy_interval_s == 3600
+        assert not caplog.text  # no bucket, no copies
+        assert assign("job", "logger", **{**options, "tensorboard": "gs://bucket/tb"}).copy_interval_s == 3600
+    assert f"gcs_sync_interval_seconds={interval_s!r}: not a number of seconds" in caplog.text
+
+
+def test_the_default_replaces_an_invalid_interval_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setenv("ML_GOODPUT_GCS_SYNC_INTERVAL_SECONDS", "often")
-    with pytest.raises(ConfigurationError, match="ML_GOODPUT_GCS_SYNC_INTERVAL_SECONDS=often"):
-        assign("job", "logger", **OPTIONS)
+    with caplog.at_level(logging.DEBUG, logger="mldiagnostics"):
+        assert assign("job", "logger", **{**OPTIONS, "tensorboard": "gs://bucket/tb"}).copy_interval_s == 3600
+    assert "ML_GOODPUT_GCS_SYNC_INTERVAL_SECONDS=often: not a number of seconds" in caplog.text
+
+
+@pytest.mark.parametrize("interval_s", [-1, 0, None, float("nan"), "30"])
+def test_an_invalid_interval_of_step_deviations_is_a_problem_of_their_uploader(interval_s: object) -> None:
+    made = assign("job", "logger", **{**OPTIONS, "deviation_interval_s": interval_s})
+    assert made.deviation_interval_s == 10
+    assert made.invalid == {
+        DEVIATION: f"step_deviation_interval_seconds={interval_s!r}: not a number of seconds above 0; "
+        "write, for example, 30"
+    }
+    assert Assignment.from_json(json.loads(line(made.to_json()))) == made
+    uploaders = Uploaders(made)
+    with pytest.raises(ConfigurationError, match="step_deviation_interval_seconds="):
+        uploaders.start(DEVIATION)
+    assert uploaders.pid is None
 
 
 def test_an_invalid_retention_is_named() -> None:
@@ -140,9 +180,7 @@ def test_a_timeout_of_0_and_none_are_valid() -> None:
         ("flush_s", "soon"),
         ("interval_s", 0),
         ("interval_s", "30"),
-        ("deviation_interval_s", float("nan")),
         ("ideal_step_time_s", -1),
-        ("copy_interval_s", -1),
     ],
 )
 def test_invalid_numbers_are_named(name: str, value: object) -> None:

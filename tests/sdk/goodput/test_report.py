@@ -163,6 +163,19 @@ def test_a_step_that_does_not_end_is_suspected_and_an_evaluation_is_not() -> Non
     assert not make_report(ledger_of(job.events), now=job.clock + 120 * S).hang.suspected
 
 
+def test_a_recorded_step_end_is_no_sign_of_life() -> None:
+    """With asynchronous dispatch the end of a step is recorded at once, and the program blocks after it."""
+    trace = " ".join(f"{step}@{10 * step} {step}.@{10 * step + 0.01}" for step in range(20))
+    ledger = ledger_of(events(f"job@0 {trace}"))
+    assert not make_report(ledger, now=micros(280)).hang.suspected
+    stuck = make_report(ledger, now=micros(5000)).hang
+    assert (stuck.suspected, stuck.step, stuck.age_s) == (True, 19, 5000 - 190.01)
+    for later in ("*eval@195-", "*eval@195-4990"):
+        assert not make_report(ledger_of(events(f"job@0 {trace} {later}")), now=micros(5000)).hang.suspected
+    for later in ("end@200", "job@200"):
+        assert make_report(ledger_of(events(f"job@0 {trace} {later}")), now=micros(5000)).hang.step is None
+
+
 def test_a_job_that_has_just_started() -> None:
     job = Story()
     job.log(EventCode.JOB_START)

@@ -199,12 +199,19 @@ def spans(log: Sequence[Event], now: int) -> list[Span]:
 
 
 def _pairs(log: Sequence[Event]) -> tuple[list[Span], list[tuple[int, Event]]]:
-    """Return the closed spans, and the open ones with their position in the log; empty spans do not count."""
+    """Return the closed spans, and the open ones with their position in the log; empty spans do not count.
+
+    A job start after a job start or a step drops what is open, except checkpoints of other ranks.
+    """
     closed_spans: list[Span] = []
     waiting: dict[Key, tuple[int, Event]] = {}
     closed: dict[Key, int] = {}
     empty: set[tuple[Key, int]] = set()
+    begun = False
     for place, event in enumerate(log):
+        if begun and event.code is EventCode.JOB_START:
+            waiting = {key: held for key, held in waiting.items() if key[0] in CHECKPOINTS and key[2] != event.rank}
+        begun = begun or event.code in (EventCode.JOB_START, EventCode.STEP_START)
         kind = opens(event.code)
         if kind not in SPANS:
             continue

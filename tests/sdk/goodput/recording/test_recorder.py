@@ -221,6 +221,15 @@ def test_steps_that_are_donated_to_their_training_step_are_recorded(
     assert sorted(closed(recorder, tmp_path).steps()) == list(range(5))
 
 
+def test_a_deleted_step_loses_only_itself(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
+    jax = pytest.importorskip("jax")
+    step = jax.numpy.int32(1)
+    step.delete()  # whose is_ready() ends the process
+    recorder.record_step_start_time(step)
+    recorder.record_step_start_time(2)
+    assert closed(recorder, tmp_path).steps() == [2]
+
+
 def test_a_step_inside_jit_is_dropped(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
     jax = pytest.importorskip("jax")
 

@@ -163,6 +163,23 @@ def test_what_fails_has_no_end(clock: Clock) -> None:
     assert results[""] == pytest.approx(2 * INTERVAL_S + DISPATCH_S)
 
 
+def test_a_job_that_blocks_after_a_recorded_step_end_is_a_suspected_hang(clock: Clock) -> None:
+    recorder = recorder_of_maxtext()
+    recorder.record_job_start_time()
+    prepare(recorder, clock)
+    train(recorder, clock, *range(20))
+    recorder.flush()
+    calculator = goodput.GoodputCalculator(RUN, f"goodput_{RUN}", clock=clock)
+    assert not calculator.report().hang.suspected
+    clock.passes(5000)
+    hang = calculator.report().hang
+    assert (hang.suspected, hang.step) == (True, 19)
+    assert hang.age_s == pytest.approx(5000 + STEP_S - DISPATCH_S)
+    recorder.record_job_end_time()
+    recorder.flush()
+    assert calculator.report().hang.step is None
+
+
 def test_an_elastic_job(clock: Clock) -> None:
     recorder = goodput_elastic.ElasticGoodputRecorder(RUN, f"goodput_{RUN}", logging_enabled=True)
     recorder.record_job_start_time()
@@ -257,6 +274,36 @@ def test_axlearn_records_evaluations_as_custom_events(clock: Clock) -> None:
     elapsed = 12 + 4 * INTERVAL_S + 9
     assert (percent, step) == pytest.approx((100 * (4 * INTERVAL_S - LOAD_S) / elapsed, 3))
     assert breakdown[BadputType.CUSTOM_BADPUT_EVENTS] == pytest.approx({"EVAL": 100 * 9 / elapsed})
+
+
+@pytest.mark.parametrize("interval_s", [-1, None])
+def test_axlearns_monitor_without_step_deviations_uploads_goodput(
+    interval_s: Any, clock: Clock, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """AXLearn documents an interval of -1 as "no step deviations"."""
+    recorder = recorder_of_maxtext()
+    monitor = monitoring.GoodputMonitor(
+        job_name=RUN,
+        logger_name=f"goodput_{RUN}",
+        tensorboard_dir=str(tmp_path / "tensorboard"),
+        upload_interval=30,
+        monitoring_enabled=True,
+        include_badput_breakdown=True,
+        include_step_deviation=False,
+        step_deviation_interval_seconds=interval_s,
+        gcp_options=monitoring.GCPOptions(enable_gcp_goodput_metrics=False, enable_gcp_step_deviation_metrics=False),
+        gcs_sync_interval_seconds=-1,
+    )
+    with recorded(recorder, "job"):
+        monitor.start_goodput_uploader()
+        monitor.start_step_deviation_uploader()
+        train(recorder, clock, *range(10))
+    monitor.stop_goodput_uploader()
+    monitor.stop_step_deviation_uploader()
+    seen: Any = EventAccumulator(str(tmp_path / "tensorboard/goodput"))
+    seen.Reload()
+    assert seen.Scalars("goodput/goodput")[-1].step == 9
+    assert not caplog.records
 
 
 @pytest.mark.parametrize("process", [1, 7])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from mldiagnostics.goodput.events.event import CheckpointEvent, EventCode
 from mldiagnostics.goodput.ledger.folded_columns import FoldedColumns
 from mldiagnostics.goodput.ledger.recent_steps import RecentSteps
-from mldiagnostics.goodput.ledger.rules import BUCKETS, CUSTOM, DUPLICATE_US, RESTARTS, SINGLE, WAITS
+from mldiagnostics.goodput.ledger.rules import BUCKETS, CHECKPOINTS, CUSTOM, DUPLICATE_US, RESTARTS, SINGLE, WAITS
 from mldiagnostics.goodput.ledger.state import NEVER, NONE_FITS, FoldState
 
 if TYPE_CHECKING:
@@ -108,6 +108,8 @@ class EventHandlers:
         state = self.state
         if not self.log.has_edge(code, t):
             return
+        if state.started >= 0 or self.folded.at:
+            self._drop_open_spans()
         state.edges = {edge: last for edge, last in state.edges.items() if edge == EventCode.JOB_END}
         state.edges[code] = t
         if state.started < 0:
@@ -118,6 +120,24 @@ class EventHandlers:
         if self.folded.at:
             state.job_started = True
             state.floor = len(self.folded.at)
+
+    def _drop_open_spans(self) -> None:
+        """Drop what the attempt before has left open: no event of the next one ends it.
+
+        Checkpoints of other ranks stay open: their processes may have restarted earlier.
+        """
+        state = self.state
+        dropped = [key for key in state.open if not self._is_of_other_rank(*key)]
+        for key in dropped:
+            del state.open[key]
+            self._count_ignored("start without end")
+        if state.load >= 0:
+            state.load = NEVER
+            self._count_ignored("start without end")
+
+    def _is_of_other_rank(self, code: int, arg: int) -> bool:
+        checkpoint = self.log.table[arg] if code in CHECKPOINTS else None
+        return isinstance(checkpoint, tuple) and checkpoint[1] != self.log.authority
 
     def _on_reinit_start(self, t: int, code: int, arg: int) -> None:
         """Open the span; after a step, start an attempt if no job start has done so (R2)."""

@@ -110,10 +110,13 @@ class RunTimeline:
         return active / (end - start), available / (end - start)
 
     def open_step(self, now: int) -> tuple[int, int] | None:
-        """Return index and start of the running step (R14)."""
+        """Return index and start of the step that no step, restart or job end follows.
+
+        A recorded step end does not end it: with asynchronous dispatch the program may wait for the device after it.
+        """
         self.refresh(now)
         state, folded = self.fold.state, self.fold.folded
-        if not folded.at or state.over or state.pending != NEVER or state.known_end() != NEVER:
+        if not folded.at or state.over or state.pending != NEVER or state.job_end >= state.last_t:
             return None
         return folded.index[-1], folded.at[-1]
 

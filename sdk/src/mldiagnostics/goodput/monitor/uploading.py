@@ -11,6 +11,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.diagnostics import LOGGER, warn_once
+from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.goodput.monitor.process import MonitorProcess, time_left
 from mldiagnostics.text.counts import counted
 
@@ -31,7 +32,7 @@ _FLUSH_SHARE = 0.4
 
 
 class Uploaders:
-    """Starts and stops uploaders by name; never raises, and only `stop` waits."""
+    """Starts and stops uploaders by name; only `stop` waits."""
 
     def __init__(self, assignment: Assignment) -> None:
         self._assignment = assignment
@@ -50,7 +51,13 @@ class Uploaders:
         return process.pid if process is not None else None
 
     def start(self, name: str, **options: Any) -> None:
-        """Start an uploader; warn if it is already running."""
+        """Start an uploader; warn if it is already running.
+
+        Raises:
+            ConfigurationError: its interval is invalid.
+        """
+        if name in self._assignment.invalid:
+            raise ConfigurationError(self._assignment.invalid[name])
         with self._lock:
             if name in self._running:
                 warn_once(f"goodput-start {name}", f"uploader {name!r}: already running; start ignored")

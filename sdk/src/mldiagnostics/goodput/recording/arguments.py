@@ -10,6 +10,7 @@ from typing import Any
 
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.goodput.events.payloads import MAX_NAME
+from mldiagnostics.pipeline.deferred_value import is_jax_ready
 from mldiagnostics.pipeline.drops import shown
 from mldiagnostics.pipeline.values import keep, settle
 from mldiagnostics.text.timestamps import END_OF_TIME_S
@@ -58,7 +59,7 @@ def keep_step(step: Any) -> tuple[Any, int]:
     jax = sys.modules.get("jax")
     if jax is None or not isinstance(step, jax.Array) or isinstance(step, jax.core.Tracer):
         return keep(step)
-    if step.is_ready():
+    if is_jax_ready(step):
         return settle(keep(step)[0]), 0
     return keep(jax.device_put(step.addressable_data(0), may_alias=False))
 
