@@ -112,11 +112,44 @@ def test_a_job_reaches_nothing_but_buckets(values: Object, egress: set[int] | No
     assert selector <= job_of(values)["spec"]["template"]["metadata"]["labels"].items()
 
 
-def test_a_job_runs_where_the_operator_does_if_one_node_mounts_the_claim() -> None:
-    one_node = job_of({**CLAIM, "volume.claim.accessModes": ["ReadWriteOnce"]})["spec"]["template"]["spec"]
-    [term] = one_node["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    assert term["labelSelector"]["matchLabels"]["app.kubernetes.io/name"] == OPERATOR.name
-    assert "affinity" not in job_of(CLAIM)["spec"]["template"]["spec"]
+NODES: Object = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}]}}}
+BESIDE: Object = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "own"}}}
+BESIDE_OWN: Object = {**NODES, "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [BESIDE]}}
+
+
+@pytest.mark.parametrize(
+    ("values", "others"),
+    [
+        ({}, []),
+        ({"affinity": NODES}, []),
+        ({"affinity": BESIDE_OWN}, [BESIDE]),
+    ],
+    ids=str,
+)
+def test_pods_run_where_the_operator_does_if_one_node_mounts_the_claim(values: Object, others: list[Object]) -> None:
+    values = {**CLAIM, "volume.claim.accessModes": ["ReadWriteOnce"], **values}
+    objects = rendered(OPERATOR, values)
+    for pod in job_of(values)["spec"]["template"]["spec"], one(objects, "Pod", f"{OPERATOR.name}-test-store")["spec"]:
+        *own, term = pod["affinity"].pop("podAffinity")["requiredDuringSchedulingIgnoredDuringExecution"]
+        assert own == others
+        assert term["labelSelector"]["matchLabels"]["app.kubernetes.io/name"] == OPERATOR.name
+        assert pod["affinity"] == (NODES if "affinity" in values else {})
+    operator = one(objects, "Deployment", OPERATOR.name)["spec"]["template"]["spec"]
+    assert operator.get("affinity") == values.get("affinity")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        CLAIM,
+        {**CLAIM, "affinity": NODES},
+        {"volume.existingClaim": "profiles", "replicas": 1, "strategy": {"type": "RollingUpdate"}},
+    ],
+    ids=str,
+)
+def test_pods_run_on_any_node_if_several_mount_the_claim(values: Object) -> None:
+    pod = job_of(values)["spec"]["template"]["spec"]
+    assert pod.get("affinity") == values.get("affinity")
 
 
 def test_the_operator_reads_the_template_at_its_start(tmp_path: Any) -> None:

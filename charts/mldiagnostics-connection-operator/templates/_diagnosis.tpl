@@ -72,15 +72,10 @@ A tenant wrote the traces, so the reader may be theirs: it has no token, no capa
 {{- $_ := set $pod "securityContext" (include "mldiag.podSecurity" . | fromYaml) }}
 {{- $_ := set $pod "containers" (list $container) }}
 {{- $_ := set $pod "volumes" $volumes }}
-{{- range $key := list "imagePullSecrets" "nodeSelector" "tolerations" "affinity" }}
+{{- range $key := list "imagePullSecrets" "nodeSelector" "tolerations" }}
 {{- with get $.Values $key }}{{ $_ := set $pod $key . }}{{ end }}
 {{- end }}
-{{- if and $hasClaim (not .Values.affinity) (eq (include "mldiag.strategy" .) "type: Recreate") }}
-{{- /* One node mounts the claim: the Job must run where the operator does. */}}
-{{- $operator := dict "matchLabels" (include "mldiag.selector" . | fromYaml) }}
-{{- $term := dict "topologyKey" "kubernetes.io/hostname" "labelSelector" $operator }}
-{{- $_ := set $pod "affinity" (dict "podAffinity" (dict "requiredDuringSchedulingIgnoredDuringExecution" (list $term))) }}
-{{- end }}
+{{- with include "mldiag.volumeAffinity" . | fromYaml }}{{ $_ := set $pod "affinity" . }}{{ end }}
 {{- $spec := dict "backoffLimit" 0 "activeDeadlineSeconds" (int $diagnosis.deadlineSeconds) }}
 {{- $_ := set $spec "ttlSecondsAfterFinished" (int $diagnosis.ttlSecondsAfterFinished) }}
 {{- $_ := set $spec "template" (dict "spec" $pod) }}

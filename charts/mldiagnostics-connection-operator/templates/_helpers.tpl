@@ -47,6 +47,21 @@ suggests ReadWriteOnce.
 {{- end }}
 {{- end }}
 
+{{/* Affinity of other pods with the operator's volume: if only one node can mount it, they run where the operator does. */}}
+{{- define "mldiag.volumeAffinity" -}}
+{{- $affinity := deepCopy (default dict .Values.affinity) }}
+{{- $hasClaim := or .Values.volume.existingClaim .Values.volume.claim.enabled }}
+{{- if and $hasClaim (eq (include "mldiag.strategy" .) "type: Recreate") }}
+{{- $operator := dict "matchLabels" (include "mldiag.selector" . | fromYaml) }}
+{{- $term := dict "topologyKey" "kubernetes.io/hostname" "labelSelector" $operator }}
+{{- $required := "requiredDuringSchedulingIgnoredDuringExecution" }}
+{{- $pods := default dict $affinity.podAffinity }}
+{{- $_ := set $pods $required (append (default list (get $pods $required)) $term) }}
+{{- $_ := set $affinity "podAffinity" $pods }}
+{{- end }}
+{{- with $affinity }}{{ toYaml . }}{{ end }}
+{{- end }}
+
 {{/* Variables that the operator and `helm test` share. */}}
 {{- define "mldiag.storeEnv" -}}
 - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Lock
@@ -106,10 +107,17 @@ class LogDirectory:
 
         return await self._call(lambda: tuple(entries()))
 
-    async def size(self) -> int:
-        """Return the bytes of all files below the directory, 0 if it does not exist."""
-        top = "/".join(self.location.segments)
-        return await self._call(lambda: sum(entry.bytes for entry in self._store().list(top)))
+    async def sizes(self, prefix: str, group: Callable[[str], str]) -> Counter[str]:
+        """Return the bytes of the files below a directory, by the group of their keys."""
+        top = len(self._inner(prefix)) - len(prefix)
+
+        def sizes() -> Counter[str]:
+            counted = Counter[str]()
+            for entry in self._store().list(self._inner(prefix)):
+                counted[group(entry.key[top:])] += entry.bytes
+            return counted
+
+        return await self._call(sizes)
 
     async def folders(self, prefix: str = "") -> tuple[str, ...]:
         """List the names of the directories directly below a directory."""

@@ -78,7 +78,7 @@ async def test_a_starting_api_server_is_retried_and_a_rejection_is_not(monkeypat
     assert pods.reads == 3
     pods.errors = [error_of("GET", "/api/v1/pods", 422, b'{"message": "invalid"}')]
     assert "returned 422: invalid;" in (await addresses.after(one.uid, one.ip) or "")
-    monkeypatch.setattr("mldiagnostics_operator.captures.addresses.FORBIDDEN_S", 0.0)
+    monkeypatch.setattr("mldiagnostics_operator.request_retry.FORBIDDEN_S", 0.0)
     pods.errors = [error_of("GET", "/api/v1/pods", 403, b'{"message": "User \\"operator\\" cannot list"}')]
     problem = await addresses.after(one.uid, one.ip) or ""
     assert "returned 403;" in problem

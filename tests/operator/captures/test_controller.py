@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from mldiagnostics_kube.client.apiserver import path_to
-from mldiagnostics_operator.captures import planning
+from mldiagnostics_operator.captures import planning, volume_share
 from mldiagnostics_operator.status_writer import UPDATE_INTERVAL_S
 from support.cluster import builders
 from support.cluster.definitions import connections
@@ -254,20 +254,22 @@ async def test_an_unwritable_store_fails_the_capture_before_the_job_is_disturbed
     assert server.requests == []
 
 
-async def test_a_directory_that_has_used_its_share_of_the_volume_gets_no_traces_and_others_do(
+async def test_a_namespace_that_has_used_its_share_of_the_volume_gets_no_traces_and_others_do(
     ml: Namespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "greedy/run").mkdir(parents=True)
-    (tmp_path / "greedy/run/old.xplane.pb").write_bytes(b"x" * 950_000)
+    (tmp_path / ml.name / "run").mkdir(parents=True)
+    (tmp_path / ml.name / "run/old.xplane.pb").write_bytes(b"x" * 950_000)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: DiskUsage(1_000_000, 950_000, 50_000))
+    monkeypatch.setattr(volume_share, "COUNT_AGE_S", 0.0)
     async with FakeProfiler().serving(ml.ip) as server:
         await ml.pod("a", server.port)
-        await ml.capture(podName="a", durationMilliseconds=10, storageLocation="volume:///greedy/run")
+        await ml.capture(podName="a", durationMilliseconds=10)
         status = await ml.finished()
         assert verdict(status) == ("Failed", "StoreFull")
-        assert "volume:///greedy: its files have" in condition(status, "Complete")["message"]
+        assert f"namespace {ml.name}: its files on the volume have" in condition(status, "Complete")["message"]
         assert server.requests == []
-        await ml.capture("honest", podName="a", durationMilliseconds=10, storageLocation="volume:///honest")
+        (tmp_path / ml.name).rename(tmp_path / "greedy")
+        await ml.capture("honest", podName="a", durationMilliseconds=10)
         assert verdict(await ml.finished("honest")) == ("Succeeded", "Succeeded")
 
 

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from mldiagnostics_api.captures.refusal import CaptureRefusal
@@ -18,6 +19,8 @@ from support.servers.profiler_servers import FakeProfiler
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mldiagnostics_kube.client.api_client import ApiClient
+    from support.cluster.api_server_faults import FaultyApiServer
     from support.cluster.operating import Namespace
 
 pytestmark = pytest.mark.apiserver
@@ -70,10 +73,33 @@ async def test_a_rejected_look_up_is_a_refusal_by_name(ml: Namespace, tmp_path: 
     assert condition(status, "Complete")["message"].startswith(f"pods with labels a..b/name=c in namespace {ml.name}: ")
 
 
+def planner_over(cluster: ApiClient) -> planning.Planner:
+    waits = PodWaits(cluster, per_namespace=1)
+    return planning.Planner(Lookup(cluster), waits, ANY_PORT, "test-cluster", utc_now, exchange=RunExchange())
+
+
+@pytest.mark.parametrize(
+    ("resource", "trigger", "reason"),
+    [
+        ("pods", {"podName": "absent"}, "PodsNotFound"),
+        ("mlruns", {"target": {"runRef": {"name": "absent"}}}, "RunNotFound"),
+    ],
+)
+async def test_a_passing_rejection_of_a_look_up_is_not_a_refusal(
+    faulty: FaultyApiServer, faulty_cluster: ApiClient, *, resource: str, trigger: dict[str, Any], reason: str
+) -> None:
+    """An API server that starts rejects requests until it has read the roles."""
+    faulty.faults = {f"GET {resource}": "forbid"}
+    planned = asyncio.create_task(planner_over(faulty_cluster).plan(parsed(connection(**trigger)), 1))
+    await faulty.clear_after_first()
+    decision = await planned
+    assert isinstance(decision, CaptureRefusal)
+    assert decision.reason == reason
+
+
 async def test_a_slow_look_up_is_reported(ml: Namespace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "_SLOW_S", 0.0)
-    waits = PodWaits(ml.cluster, per_namespace=1)
-    planner = planning.Planner(Lookup(ml.cluster), waits, ANY_PORT, "test-cluster", utc_now, exchange=RunExchange())
+    planner = planner_over(ml.cluster)
     reported: list[str] = []
 
     async def report(reason: str, message: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics_api.captures.location import Location
-from mldiagnostics_operator.captures.record import claim, complete, owner
+from mldiagnostics_operator.captures.record import claim, complete, namespace, owner
 from support.cluster.builders import connection, parsed
 from support.cluster.plans import OUT, captured, failed, plan, target, target_outcomes
 
@@ -20,7 +20,7 @@ VERSIONS = {"operator": "1.2.3"}
 
 def test_a_claim_names_the_owner_and_plans_the_targets() -> None:
     content = claim(OBJECT, plan(2), OUT, VERSIONS)
-    assert owner(content) == "uid-of-capture"
+    assert (owner(content), namespace(content)) == ("uid-of-capture", "ml")
     record = json.loads(content)
     assert record["v"] == 1
     assert record["session"] == "capture-1"
@@ -48,5 +48,6 @@ def test_each_runs_directory_records_its_own_targets() -> None:
 
 
 @given(st.binary(max_size=100) | st.sampled_from([b"[]", b"{}", b"null", b'{"uid": 7}']))
-def test_any_other_file_has_no_owner(content: bytes) -> None:
+def test_any_other_file_has_neither_owner_nor_namespace(content: bytes) -> None:
     assert owner(content) is None
+    assert namespace(content) is None

@@ -5,12 +5,16 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from mldiagnostics_api.v1alpha1 import ObjectMeta
 from mldiagnostics_kube.process.clock import utc_now
+from mldiagnostics_operator.captures.takeover import until_abandoned
 from support.cluster.definitions import connections
 from support.cluster.operating import complete, verdict
 from support.servers.profiler_servers import FakeProfiler
 
 if TYPE_CHECKING:
+    from mldiagnostics_kube.client.api_client import ApiClient
+    from support.cluster.api_server_faults import FaultyApiServer
     from support.cluster.operating import Namespace, Object, Operating
 
 pytestmark = pytest.mark.apiserver
@@ -72,3 +76,18 @@ async def test_a_capture_that_was_cancelled_meanwhile_is_not_retried(prepared: N
     assert status["results"][0]["state"] == "Cancelled"
     assert server.requests == []
     assert operator.captures
+
+
+@pytest.mark.parametrize("resource", ["mldiagnosticsconnections", "pods"])
+async def test_a_passing_rejection_does_not_end_the_capture(
+    prepared: Namespace, faulty: FaultyApiServer, faulty_cluster: ApiClient, resource: str
+) -> None:
+    await prepared.remove_pod("operator-a")
+    body = await prepared.cluster.get(f"{connections(prepared.name)}/capture")
+    meta = ObjectMeta.model_validate(body["metadata"])
+    faulty.faults = {f"GET {resource}": "forbid"}
+    waiting = asyncio.create_task(
+        until_abandoned(meta, faulty_cluster, me="operator-b/uid/1-x", namespace=prepared.name, clock=utc_now)
+    )
+    await faulty.clear_after_first()
+    assert (await waiting).attempt == 1

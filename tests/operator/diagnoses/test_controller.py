@@ -14,7 +14,9 @@ from mldiagnostics.layout import SUMMARY_SUFFIX, TRACE_SUFFIX, capture_record_ke
 from mldiagnostics.store import open_store
 from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_kube.client.apiserver import NotFound, path_to
+from mldiagnostics_operator import request_retry
 from mldiagnostics_operator.config import OperatorConfig
+from mldiagnostics_operator.diagnoses import conclusion
 from mldiagnostics_operator.diagnoses import diagnosis as diagnosis_module
 from mldiagnostics_operator.diagnoses.controller import PER_NAMESPACE, DiagnosisController
 from mldiagnostics_operator.diagnoses.job import VOLUME, JobTemplate
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mldiagnostics_api.v1alpha1 import RunFinding
+    from mldiagnostics_kube.client.api_client import ApiClient
+    from support.cluster.api_server_faults import FaultyApiServer
     from support.cluster.operating import Namespace
 
 pytestmark = pytest.mark.apiserver
@@ -60,13 +64,18 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def diagnosing(
-    ml: Namespace, volume: Path, *, template: JobTemplate | None = TEMPLATE, exchange: RunExchange | None = None
+    ml: Namespace,
+    volume: Path,
+    *,
+    template: JobTemplate | None = TEMPLATE,
+    exchange: RunExchange | None = None,
+    cluster: ApiClient | None = None,
 ) -> AsyncIterator[DiagnosisController]:
     config = OperatorConfig(
         watch_namespaces=(ml.name,), pod_namespace=ml.name, volume_root=volume, diagnosis_job=template
     )
     controller = DiagnosisController(
-        ml.cluster,
+        cluster or ml.cluster,
         config,
         OperatorMetrics(),
         holder="test",
@@ -348,6 +357,75 @@ async def test_an_operator_without_jobs_says_so(ml: Namespace, tmp_path: Path) -
         await pending(ml)
         status = await ml.until(lambda status: status["diagnosis"]["state"] == "Failed")
     assert condition(status, "Diagnosed")["reason"] == "Disabled"
+
+
+@pytest.mark.parametrize("round_s", [300.0, 0.0], ids=["one round", "several rounds"])
+async def test_a_result_is_written_as_soon_as_the_api_server_permits_it(
+    ml: Namespace,
+    faulty: FaultyApiServer,
+    faulty_cluster: ApiClient,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    round_s: float,
+) -> None:
+    monkeypatch.setattr(conclusion, "_WRITE_S", round_s)
+    faulty.faults = {"PATCH mldiagnosticsconnections": "forbid"}
+    async with diagnosing(ml, tmp_path, template=None, cluster=faulty_cluster):
+        await pending(ml)
+        await faulty.clear_after_first()
+        await ml.until(lambda status: status["diagnosis"]["state"] == "Failed")
+
+
+async def test_a_result_that_another_process_wrote_stays(
+    ml: Namespace, faulty: FaultyApiServer, faulty_cluster: ApiClient, tmp_path: Path
+) -> None:
+    faulty.faults = {"PATCH mldiagnosticsconnections": "forbid"}
+    async with diagnosing(ml, tmp_path, template=None, cluster=faulty_cluster) as controller:
+        await pending(ml)
+        await faulty.began.wait()
+        written = {"diagnosis": {"state": "Failed", "summary": "by another process"}}
+        await ml.cluster.patch(f"{_path(ml)}/capture/status", {"status": written})
+        await faulty.clear_after_first()
+        await asyncio.wait_for(controller.drain(), DEADLINE_S)
+        assert (await ml.status())["diagnosis"]["summary"] == "by another process"
+
+
+async def test_a_job_is_created_as_soon_as_the_api_server_permits_it(
+    ml: Namespace, faulty: FaultyApiServer, faulty_cluster: ApiClient, tmp_path: Path
+) -> None:
+    faulty.faults = {"POST jobs": "forbid"}
+    async with diagnosing(ml, tmp_path, cluster=faulty_cluster):
+        made = await pending(ml)
+        await faulty.clear_after_first()
+        await job_of(ml, made["metadata"]["uid"])
+
+
+async def test_a_job_that_stays_forbidden_ends_the_diagnosis(
+    ml: Namespace,
+    faulty: FaultyApiServer,
+    faulty_cluster: ApiClient,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(request_retry, "FORBIDDEN_S", 0.0)
+    faulty.faults = {"POST jobs": "forbid"}
+    async with diagnosing(ml, tmp_path, cluster=faulty_cluster):
+        await pending(ml)
+        status = await ml.until(lambda status: status["diagnosis"]["state"] == "Failed")
+    assert condition(status, "Diagnosed")["reason"] == "JobRejected"
+    assert condition(status, "Diagnosed")["message"].endswith(
+        "cannot be created or read: the API server returned 403; ask the administrator to check the operator's roles "
+        "and log"
+    )
+
+
+async def test_an_internal_error_ends_the_diagnosis(ml: Namespace, tmp_path: Path) -> None:
+    async with diagnosing(ml, tmp_path):
+        await pending(ml, location="nowhere")  # others may write the status
+        status = await ml.until(lambda status: status["diagnosis"]["state"] == "Failed")
+    assert condition(status, "Diagnosed")["reason"] == "InternalError"
+    assert "(ValueError)" in condition(status, "Diagnosed")["message"]
 
 
 def _path(ml: Namespace) -> str:

@@ -289,6 +289,23 @@ async def test_a_workload_that_only_its_pod_opts_in_is_read_until_its_end(
         assert condition((await runs.one("Failed"))["status"], "Complete")["reason"] == "WorkloadDeleted"
 
 
+@pytest.mark.parametrize("everywhere", [True, False])
+async def test_a_workload_that_only_its_pod_opts_in_gets_another_object_if_its_own_is_deleted(
+    runs: Runs, cluster: ApiClient, *, everywhere: bool
+) -> None:
+    async with controlling(cluster, *(() if everywhere else (runs.namespace,))):
+        job = await runs.job(labels={})
+        for name in ("first", "second"):
+            pod = builders.pod(name, namespace=runs.namespace, labels=OPTED_IN, owner=job)
+            await cluster.create(path_to("", "v1", "pods", namespace=runs.namespace), pod)
+        before = await runs.one("Pending")
+        await cluster.delete(f"{runs.path}/{before['metadata']['name']}", uid=before["metadata"]["uid"])
+        [after] = await runs.until(
+            lambda listed: [each for each in listed if each["metadata"]["uid"] != before["metadata"]["uid"]]
+        )
+        assert after["spec"]["workloadRef"] == before["spec"]["workloadRef"]
+
+
 async def test_without_its_definition_the_controller_waits_and_then_records(
     runs: Runs, cluster: ApiClient, namespace: str
 ) -> None:

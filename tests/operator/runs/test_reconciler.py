@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mldiagnostics_api.disruptions import DisruptionCause, Evidence
 from mldiagnostics_api.reports.models import read_report
 from mldiagnostics_api.reports.run_key import RunKey
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.v1alpha1 import RunSession
 from mldiagnostics_api.workloads.kinds import workload_of
-from mldiagnostics_kube.client.apiserver import path_to
+from mldiagnostics_kube.client.apiserver import Conflict, path_to
 from mldiagnostics_kube.process.clock import utc_now
 from mldiagnostics_operator.control_plane.identity.sender import Sender
 from mldiagnostics_operator.runs import reconciler
@@ -111,6 +113,25 @@ async def watching(idle: World) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+@asynccontextmanager
+async def reconciling(idle: World) -> AsyncIterator[None]:
+    """Run the watches and all workers of the controller."""
+    async with watching(idle):
+        task = asyncio.create_task(idle.controller.reconciler.run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def logged(caplog: pytest.LogCaptureFixture, message: str) -> None:
+    """Wait until a message is in the log."""
+    async with asyncio.timeout(DEADLINE_S):
+        while message not in caplog.text:  # noqa: ASYNC110 - a worker writes it
+            await asyncio.sleep(0.02)
+
+
 async def test_a_change_of_phase_overtakes_other_changes(idle: World) -> None:
     for number in range(3):
         await make(idle, f"run-{number}", phase="Pending", reason="Created")
@@ -133,18 +154,59 @@ async def test_a_run_that_raises_any_error_is_tried_again_and_stops_no_other(
 
     monkeypatch.setattr(reconciler, "FAULT_RETRY_S", 0.1)
     monkeypatch.setattr(runs_module.Run, "facts", failing)
-    async with watching(idle):
-        task = asyncio.create_task(idle.controller.reconciler.run())
-        try:
-            for name in ("faulty", "other"):
-                await make(idle, name)
-            await with_status(idle, "other")
-            assert "run " + idle.ml.name + "/faulty: cannot be reconciled" in caplog.text
-            is_faulty = False
-            await with_status(idle, "faulty")
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+    async with reconciling(idle):
+        for name in ("faulty", "other"):
+            await make(idle, name)
+        await with_status(idle, "other")
+        assert "run " + idle.ml.name + "/faulty: cannot be reconciled" in caplog.text
+        is_faulty = False
+        await with_status(idle, "faulty")
+
+
+async def test_a_workload_whose_object_a_quota_rejects_gets_one_when_there_is_room(
+    idle: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(reconciler, "FAULT_RETRY_S", 0.1)
+    await idle.limit_runs(0)
+    async with reconciling(idle):
+        await make_job(idle, {"managed-mldiagnostics-gke": "true"})
+        await logged(caplog, f"run Job {idle.ml.name}/trainer: cannot be reconciled: ")
+        assert "exceeded quota" in caplog.text
+        await idle.limit_runs(1)
+        async with asyncio.timeout(DEADLINE_S):
+            while not idle.controller.reconciler.runs.all:  # noqa: ASYNC110 - a worker adds it
+                await asyncio.sleep(0.02)
+    [run] = await idle.ml.cluster.items(path_to(*RUNS.gvr, namespace=idle.ml.name), dict)
+    assert run["spec"]["workloadRef"]["name"] == "trainer"
+
+
+async def test_a_workload_in_a_namespace_that_is_deleted_is_not_tried_again(
+    idle: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    await make_job(idle, {"managed-mldiagnostics-gke": "true"})
+    await idle.ml.cluster.request("DELETE", path_to("", "v1", "namespaces", name=idle.ml.name))
+    async with reconciling(idle):
+        await logged(caplog, f"run Job {idle.ml.name}/trainer: cannot be reconciled: ")
+        queue = idle.controller.reconciler.queue
+        await queue.drain()
+        assert not queue._due
+
+
+async def test_the_evidence_of_a_run_stays_when_another_object_of_the_run_id_is_deleted(idle: World) -> None:
+    runs, pods = idle.controller.reconciler.runs, idle.controller.reconciler.watches.pods
+    path = path_to(*RUNS.gvr, namespace=idle.ml.name)
+    for name in ("trainer", "stray"):
+        idle.controller.handlers.on_run(await idle.ml.cluster.create(path, run_manifest(name, idle.ml.name, "shared")))
+    trainer, stray = runs.all
+    evidence = Evidence(
+        cause=DisruptionCause.PREEMPTION, time=utc_now(), subject="pod 'trainer-0'", detail="was preempted"
+    )
+    pods.note(trainer.pods_key, evidence)
+    idle.controller.reconciler.forget(stray)
+    followed = pods.of(trainer.pods_key)
+    assert followed is not None
+    assert [*followed.evidence.values()] == [evidence]
 
 
 async def test_a_change_that_nobody_waits_for_is_written_after_the_interval(
@@ -215,7 +277,7 @@ async def test_a_status_that_another_process_changed_is_decided_again(idle: Worl
     await make(idle, "trainer")
     path = path_to(*RUNS.gvr, namespace=idle.ml.name, name="trainer")
     newer = await idle.ml.cluster.patch(f"{path}/status", {"status": {"phase": "Active", "reason": "Running"}})
-    with pytest.raises(reconciler.Conflict):
+    with pytest.raises(Conflict):
         await work(idle, keys=1)
     idle.controller.handlers.on_run(newer)
     await work(idle, keys=1)

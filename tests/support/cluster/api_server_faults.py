@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    Fault = Literal["hang", "lose", "drop"]
-    """Never answer; pass on, then never answer; pass on, then drop the connection instead of the answer."""
+    Fault = Literal["hang", "lose", "drop", "forbid"]
+    """Never answer; pass on, then never answer; pass on, then drop the connection instead of the answer; answer 403."""
 
+_DEADLINE_S = 60
 _END_TO_END = {"accept", "content-type", "impersonate-user", "impersonate-group"}
 
 
@@ -31,6 +32,12 @@ class FaultyApiServer:
     faults: dict[str, Fault] = field(default_factory=dict)
     began: asyncio.Event = field(default_factory=asyncio.Event)
     """A request that gets a fault has arrived, and has been passed on if it is to be."""
+
+    async def clear_after_first(self) -> None:
+        """Wait until a request has got a fault, and remove the faults."""
+        async with asyncio.timeout(_DEADLINE_S):
+            await self.began.wait()
+        self.faults = {}
 
     def fault_of(self, request: web.Request) -> Fault | None:
         """Return the fault of a request."""
@@ -56,6 +63,9 @@ async def faulty_api_server(kubeconfig: Path, folder: Path) -> AsyncIterator[Fau
         if fault == "hang":
             proxy.began.set()
             await ended.wait()
+        if fault == "forbid":
+            proxy.began.set()
+            return web.json_response({"message": "the roles are not read yet"}, status=403)
         headers = {name: value for name, value in request.headers.items() if name.lower() in _END_TO_END}
         body, url = await request.read(), access.server + request.path_qs
         async with upstream.request(request.method, url, data=body, headers=headers) as response:

@@ -6,8 +6,9 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from mldiagnostics_kube.client.apiserver import NOT_PERMITTED, ClusterError, RequestRejected, Unavailable
-from mldiagnostics_kube.process.retry import retry
+from mldiagnostics_kube.client.apiserver import ClusterError
+
+from mldiagnostics_operator.request_retry import retry_request
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -18,8 +19,6 @@ _log: Final = logging.getLogger(__name__)
 
 FRESH_S: Final = 1.0
 """Age up to which an address is used without reading it again."""
-FORBIDDEN_S: Final = 10.0
-"""How long a rejected read is repeated: an API server that has just started rejects until it has read the roles."""
 
 
 class Addresses:
@@ -63,15 +62,6 @@ class Addresses:
             if self._read_at >= since:
                 return
             read_at = asyncio.get_running_loop().time()
-            pods = await retry(lambda: self._permitted(until=read_at + FORBIDDEN_S), on=Unavailable)
+            pods = await retry_request(self._read)
             self._pods = {pod.uid: pod for pod in pods}
             self._read_at = read_at
-
-    async def _permitted(self, *, until: float) -> Iterable[PodView]:
-        """Read the pods; a rejection is temporary, because the plan's read was accepted."""
-        try:
-            return await self._read()
-        except RequestRejected as rejection:
-            if rejection.status in NOT_PERMITTED and asyncio.get_running_loop().time() < until:
-                raise Unavailable(str(rejection), status=rejection.status) from rejection
-            raise

@@ -180,7 +180,7 @@ class CaptureAttempt:
         await self._finish(plan, session, engine_run.outcomes)
 
     async def _claim(self, session: Session, plan: CapturePlan) -> None:
-        await self._services.share.check(plan.directories)
+        await self._services.share.check(self._connection.metadata.namespace, plan.directories)
         await session.claim()
 
     async def _finish(self, plan: CapturePlan, session: Session | None, outcomes: Sequence[TargetOutcome]) -> None:

@@ -17,12 +17,12 @@ from mldiagnostics_api.captures.request import CaptureRequest, check
 from mldiagnostics_api.captures.run_target import RunTarget
 from mldiagnostics_api.names import ProgressReason, RefusalReason
 from mldiagnostics_api.reports.reported_profilers import profilers_by_pod
-from mldiagnostics_kube.client.apiserver import ClusterError, Unavailable
-from mldiagnostics_kube.process.retry import retry
+from mldiagnostics_kube.client.apiserver import ClusterError
 
 from mldiagnostics_operator.captures.addresses import Addresses
 from mldiagnostics_operator.captures.lookup import LOOKUP_S, LookupRefused
 from mldiagnostics_operator.captures.queue.pod_waits import TooManyWaits
+from mldiagnostics_operator.request_retry import retry_request
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -103,7 +103,7 @@ class Planner:
         if isinstance(request, CaptureRefusal):
             return request
         try:
-            inventory = await retry(lambda: self._lookup.find(request), on=Unavailable)
+            inventory = await retry_request(lambda: self._lookup.find(request))
         except LookupRefused as refused:
             return refused.refusal
         except ClusterError as error:
@@ -182,7 +182,7 @@ class Planner:
             return None
         name = target.run_ref.name
         try:
-            run = await retry(lambda: self._lookup.run(namespace, name), on=Unavailable)
+            run = await retry_request(lambda: self._lookup.run(namespace, name))
         except ValueError as error:
             return CaptureRefusal(RefusalReason.INVALID, f"target.runRef '{name}': the MLRun cannot be read: {error}")
         except ClusterError as error:

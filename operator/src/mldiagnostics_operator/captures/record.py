@@ -26,6 +26,10 @@ PLANNED: Final = "Planned"
 
 _BEGINNING: Final = re.compile(rb'\{\s*"v": \d+,\s*"session": "[^"\\]*",\s*"uid": "(?P<uid>[!#-\[\]-~]+)"')
 """The first keys of a record, in the order in which they are written."""
+_NAMESPACE: Final = re.compile(
+    _BEGINNING.pattern
+    + rb',\s*"object": \{\s*"apiVersion": "[^"\\]*",\s*"kind": "[^"\\]*",\s*"namespace": "([a-z0-9-]+)"'
+)
 
 
 def claim(
@@ -65,6 +69,12 @@ def owner(content: bytes) -> str | None:
     """
     begins = _BEGINNING.match(content)
     return begins["uid"].decode() if begins else None
+
+
+def namespace(content: bytes) -> str | None:
+    """Return the namespace of the record's object, as `owner` returns its uid."""
+    begins = _NAMESPACE.match(content)
+    return begins[2].decode() if begins else None
 
 
 def _head(connection: MLDiagnosticsConnection, plan: CapturePlan, versions: Mapping[str, str]) -> dict[str, Any]:

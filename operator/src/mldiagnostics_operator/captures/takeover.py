@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from mldiagnostics_api.names import Phase
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_api.v1alpha1 import ConnectionStatus
-from mldiagnostics_kube.client.apiserver import NotFound, Unavailable, path_to
-from mldiagnostics_kube.process.retry import retry
+from mldiagnostics_kube.client.apiserver import NotFound, path_to
 
 from mldiagnostics_operator.captures.recovery import Holder, HolderPod, leave_until, liveness
+from mldiagnostics_operator.request_retry import retry_request
 from mldiagnostics_operator.status_writer import ObjectGone
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ async def until_abandoned(
     The operators' pods are in `namespace`. Raises ObjectGone if the capture is not running any more.
     """
     while True:
-        status = await retry(partial(_running_status, cluster, meta), on=Unavailable)
+        status = await retry_request(partial(_running_status, cluster, meta))
         holder = status.holder or ""
-        pod = await retry(partial(_pod, cluster, namespace, Holder.parse(holder).pod), on=Unavailable)
+        pod = await retry_request(partial(_pod, cluster, namespace, Holder.parse(holder).pod))
         now = clock()
         until = leave_until(liveness(holder, me=me, pod=pod), deadline=status.deadline, now=now)
         if until is None:

@@ -10,7 +10,7 @@ from mldiagnostics_api.formats import format_time
 from mldiagnostics_api.names import ConditionType
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_api.v1alpha1 import CaptureDiagnosis, ObjectMeta
-from mldiagnostics_kube.client.apiserver import JSON_PATCH, Conflict, NotFound, RequestRejected, Unavailable, path_to
+from mldiagnostics_kube.client.apiserver import JSON_PATCH, ClusterError, NotFound, RequestRejected, path_to
 from mldiagnostics_kube.process.retry import retry
 
 from mldiagnostics_operator.announcements import Announcement, announce
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 _WRITE_S: Final = 300.0
+_INVALID: Final = 422
+"""Status of a JSON patch whose test fails."""
 
 
 async def conclude(
@@ -43,6 +45,9 @@ async def conclude(
 
     Nothing happens if the object is gone or has one. The result of the capture itself is not changed, but for traces
     that were deleted after a pulse.
+
+    Raises:
+        ClusterError: The status could not be written for minutes; the next call may succeed.
     """
     status = body["status"]
     runs = (status.get("diagnosis") or {}).get("runs") or ()
@@ -92,19 +97,21 @@ async def _write(
         *({"op": "add", "path": f"/status/{field}", "value": value} for field, value in changes.items()),
     ]
     path = path_to(*CONNECTIONS.gvr, namespace=meta["namespace"], name=meta["name"])
-    until = asyncio.get_running_loop().time() + _WRITE_S
-    try:
-        await retry(
-            lambda: cluster.patch(f"{path}/status", patch, content_type=JSON_PATCH),
-            on=(Unavailable, Conflict),
-            until=until,
-        )
-    except NotFound:
-        return False
-    except RequestRejected as rejection:
-        _log.info(
-            "The diagnosis of %(namespace)s/%(object)s is dropped: %(error)s",
-            {"namespace": meta["namespace"], "object": meta["name"], "error": rejection},
-        )
-        return False
-    return True
+
+    async def is_written() -> bool:
+        """Try once; return False if no other try can succeed."""
+        try:
+            await cluster.patch(f"{path}/status", patch, content_type=JSON_PATCH)
+        except NotFound:
+            return False
+        except RequestRejected as rejection:
+            if rejection.status != _INVALID:
+                raise
+            _log.info(
+                "The diagnosis of %(namespace)s/%(object)s is dropped: %(error)s",
+                {"namespace": meta["namespace"], "object": meta["name"], "error": rejection},
+            )
+            return False
+        return True
+
+    return await retry(is_written, on=ClusterError, until=asyncio.get_running_loop().time() + _WRITE_S)

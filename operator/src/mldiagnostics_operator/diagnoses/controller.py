@@ -123,15 +123,15 @@ class DiagnosisController:
             task.add_done_callback(lambda _: self._tasks.pop(uid, None))
 
     async def _diagnose(self, body: Mapping[str, Any]) -> None:
-        meta = body["metadata"]
-        try:
-            result = await self._result(body)
-            await conclude(self._cluster, body, result, me=self._me, clock=self._clock)
-        except ClusterError as error:
-            _log.warning(
-                "The diagnosis of %(namespace)s/%(object)s could not be written: %(error)s",
-                {"namespace": meta["namespace"], "object": meta["name"], "error": error},
-            )
+        meta, result = body["metadata"], await self._result(body)
+        while True:
+            try:
+                return await conclude(self._cluster, body, result, me=self._me, clock=self._clock)
+            except ClusterError as error:
+                _log.warning(
+                    "The diagnosis of %(namespace)s/%(object)s cannot be written yet: %(error)s",
+                    {"namespace": meta["namespace"], "object": meta["name"], "error": error},
+                )
 
     def note_findings(self, body: Mapping[str, Any]) -> None:
         """Note the findings of a diagnosed capture in its runs; repeats are ignored."""
@@ -153,6 +153,10 @@ class DiagnosisController:
                 return await self._diagnostician.diagnose(body)
         except DiagnosisFailed as failure:
             return failure
+        except Exception as error:  # noqa: BLE001 - no diagnosis stays pending after any error
+            _log.exception("A diagnosis failed with an internal error")
+            message = f"the operator could not diagnose the capture because of a bug ({type(error).__name__})"
+            return DiagnosisFailed("InternalError", f"{message}; report the operator's log")
 
 
 class _Captures(InformerStore):

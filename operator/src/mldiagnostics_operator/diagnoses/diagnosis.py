@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,12 +11,12 @@ from mldiagnostics.errors import MLDiagnosticsError, NotStored, StoreUnreachable
 from mldiagnostics.findings import MAX_DIAGNOSIS_BYTES, parse_diagnosis
 from mldiagnostics.layout import PROFILE_DIR, diagnosis_key
 from mldiagnostics_api.captures.location import Location
-from mldiagnostics_kube.client.apiserver import ClusterError, Conflict, NotFound, Unavailable, path_to
-from mldiagnostics_kube.process.retry import retry
+from mldiagnostics_kube.client.apiserver import ClusterError, Conflict, NotFound, path_to
 
 from mldiagnostics_operator.diagnoses.job_state import blocked, has_ended, loss, never_started
 from mldiagnostics_operator.diagnoses.pulse import PulseTraces
 from mldiagnostics_operator.diagnoses.result import RunDiagnosis
+from mldiagnostics_operator.request_retry import retry_request
 from mldiagnostics_operator.storage import retry_until
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from mldiagnostics_operator.diagnoses.job import JobTemplate
     from mldiagnostics_operator.storage import Storage
 
+
+_log: Final = logging.getLogger(__name__)
 
 LONGEST_S: Final = 1800.0
 """A Job that has not ended then is given up: its own deadline is shorter, so it waits for a node."""
@@ -104,7 +107,11 @@ class Diagnostician:
             message = f"Job {name} has not ended in {LONGEST_S:g} s; see `kubectl describe job {name}`"
             raise DiagnosisFailed("TimedOut", message) from None
         except ClusterError as error:
-            raise DiagnosisFailed("JobRejected", f"the Job could not be created or read: {error}") from error
+            _log.warning("Job %(name)s cannot be created or read: %(error)s", {"name": name, "error": error})
+            message = f"Job {name} cannot be created or read: {error.cause}"
+            raise DiagnosisFailed(
+                "JobRejected", f"{message}; ask the administrator to check the operator's roles and log"
+            ) from error
         return await self._read(location, session, name, problem)
 
     async def _run(self, job: dict[str, Any]) -> str:
@@ -117,12 +124,12 @@ class Diagnostician:
         """
         path = f"{self._jobs}/{job['metadata']['name']}"
         with suppress(Conflict):  # an earlier leader made it
-            await retry(lambda: self._cluster.create(self._jobs, job), on=Unavailable)
+            await retry_request(lambda: self._cluster.create(self._jobs, job))
         loop = asyncio.get_running_loop()
         startable_s = loop.time()
         while True:
             try:
-                current = await retry(lambda: self._cluster.get(path), on=Unavailable)
+                current = await retry_request(lambda: self._cluster.get(path))
             except NotFound:
                 return ""  # it has ended, and was deleted
             if has_ended(current):
@@ -137,7 +144,7 @@ class Diagnostician:
 
     async def _pods_of(self, job: Mapping[str, Any]) -> list[dict[str, Any]]:
         labels = f"batch.kubernetes.io/job-name={job['metadata']['name']}"
-        return await retry(lambda: self._cluster.items(self._pods, dict, labels=labels), on=Unavailable)
+        return await retry_request(lambda: self._cluster.items(self._pods, dict, labels=labels))
 
     async def _read(self, location: Location, session: str, job: str, problem: str) -> Diagnosis:
         directory, key = self._storage.directory(location), diagnosis_key(session)

@@ -83,7 +83,9 @@ class RunController:
         self._cleanup = RunCleanup(services, self._records)
         self.handlers: Final = RunEventHandlers(self._runs, self._queue, self._cleanup.deletions, self._records)
         self._watches = RunWatches(services, self.handlers, is_followed=self._runs.has_pods)
-        identities = WorkloadIdentities(cluster, config.cluster_name, self._watches.workloads.namespace_labels)
+        identities = WorkloadIdentities(
+            cluster, config.cluster_name, self._watches.workloads, has_ended=self._runs.has_ended
+        )
         self._creation = RunCreation(services, self._runs, identities, self.reports)
         ended = EndedRuns()
         self.reconciler: Final = RunReconciler(

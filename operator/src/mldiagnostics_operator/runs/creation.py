@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-LATE: Final = timedelta(days=1)
-"""A workload that ended before gets no run: its run may have been deleted on purpose."""
+LATE_S: Final = 86_400.0
+"""A workload that ended before gets no run: its run may have been deleted on purpose, or has expired even earlier."""
 REPORT_GRACE_S: Final = 30.0
 """A run that pods report belongs to a workload, whose watch may be late by this much."""
 
@@ -155,7 +154,8 @@ class RunCreation:
         state = workload.state
         if state is None or state.ended is None or state.phase not in FINISHED_RUN_PHASES:
             return False
-        return self._services.clock() - state.ended > LATE
+        ttl_s = self._services.config.runs_ttl_s
+        return (self._services.clock() - state.ended).total_seconds() > min(LATE_S, inf if ttl_s is None else ttl_s)
 
     async def _create(self, manifest: dict[str, Any]) -> Run | None:
         """Create a run, or return that of this name; None without a namespace."""

@@ -9,6 +9,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics_api.runs.status import is_urgent, is_worth_writing
+from mldiagnostics_api.workloads.kinds import LONE_POD
 from mldiagnostics_kube.client.apiserver import ClusterError, Conflict, NamespaceTerminating, NotFound, Unavailable
 
 from mldiagnostics_operator.runs.keys import ReportKey, WorkloadKey
@@ -37,7 +38,7 @@ NEWS_WORKERS: Final = 8
 RETRY_S: Final = 1.0
 """Pause after a failure; a watch delivers a newer version of the object meanwhile."""
 FAULT_RETRY_S: Final = 60.0
-"""Pause after a failure that another attempt hardly mends; each one logs a traceback."""
+"""Pause after a failure that only a change by others mends: a quota, a policy, a permission; each one is logged."""
 
 
 class RunReconciler:
@@ -92,8 +93,11 @@ class RunReconciler:
                 _log.debug("run %(run)s: reconciled again: %(error)s", {"run": key.title, "error": error})
                 self.queue.add_after(key, RETRY_S)
             except (ClusterError, ValueError) as error:
-                level = logging.DEBUG if isinstance(error, NamespaceTerminating) else logging.WARNING
+                is_final = isinstance(error, NamespaceTerminating)
+                level = logging.DEBUG if is_final else logging.WARNING
                 _log.log(level, "run %(run)s: cannot be reconciled: %(error)s", {"run": key.title, "error": error})
+                if not is_final:
+                    self.queue.add_after(key, FAULT_RETRY_S)
             except Exception:  # noqa: BLE001 - one object must not stop the runs of all others
                 _log.exception("run %(run)s: cannot be reconciled", {"run": key.title})
                 self.queue.add_after(key, FAULT_RETRY_S)
@@ -139,7 +143,10 @@ class RunReconciler:
         observed = self.watches.workloads.find(key.kind, key.namespace, key.name)
         if observed is None or observed.uid != key.uid:
             return None  # the one in its place has a key of its own
-        return await self._creation.of_workload(observed)
+        run = await self._creation.of_workload(observed)
+        if run is not None and key.kind is LONE_POD:
+            run.opted_in_by = key
+        return run
 
     def _is_postponed(self, run: Run, status: MLRunStatus) -> bool:
         """Return whether the status is written later, and add the key for then."""
@@ -172,9 +179,11 @@ class RunReconciler:
         """Forget a run; a workload that goes on without an object gets another one."""
         self.queue.drop(run.key)
         self.runs.remove(run)
-        self.watches.pods.forget(run.pods_key)
+        if not self.runs.has_pods(run.pods_key):  # another object may have the same run id
+            self.watches.pods.forget(run.pods_key)
         if run.kind is None or run.workload is None or run.finished:
             return
         workload = self.watches.workloads.find(run.kind, run.meta.namespace, run.workload.name)
-        if workload is not None:
-            self.queue.add(WorkloadKey.of(workload))
+        for key in (WorkloadKey.of(workload) if workload else None, run.opted_in_by):
+            if key is not None:
+                self.queue.add(key)

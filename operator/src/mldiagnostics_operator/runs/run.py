@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mldiagnostics_api.v1alpha1 import RunSession
     from mldiagnostics_api.workloads.kinds import WorkloadKind
 
+    from mldiagnostics_operator.runs.keys import WorkloadKey
     from mldiagnostics_operator.runs.watches.observed_workload import ObservedWorkload
     from mldiagnostics_operator.runs.watches.run_pods import LabelKey
 
@@ -53,6 +54,8 @@ class Run:
     """Whether the workload was observed since the last resync; it is read if no watch delivers it."""
     gone: bool = False
     """Whether the workload was deleted."""
+    opted_in_by: WorkloadKey | None = None
+    """A labelled pod of the workload; maybe no watch delivers the workload itself."""
     limits: SignalThresholds = field(default_factory=SignalThresholds)
     signals: SignalStates = field(default_factory=dict)
     """The signals after the last look at the run."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from mldiagnostics_api.reports.run_key import RunKey
 
@@ -15,15 +15,45 @@ if TYPE_CHECKING:
 
 _KNOWN_ENDS: Final = 16_384
 
+K = TypeVar("K")
+
+
+class _RunsByKey(Generic[K]):
+    """Runs by a key that several may share.
+
+    One with a workload hides others, then the newest one does.
+    """
+
+    def __init__(self) -> None:
+        self._runs: dict[K, list[Run]] = {}
+
+    def items(self) -> Iterator[tuple[K, Run]]:
+        """Return each key with its run."""
+        return ((key, runs[0]) for key, runs in self._runs.items())
+
+    def get(self, key: K) -> Run | None:
+        """Return the run of a key."""
+        return self._runs[key][0] if key in self._runs else None
+
+    def add(self, key: K, run: Run) -> None:
+        """Add a run."""
+        self._runs[key] = sorted((run, *self._runs.get(key, ())), key=lambda each: each.workload is None)
+
+    def remove(self, key: K, run: Run) -> None:
+        """Remove this run, and no other one with its key."""
+        self._runs[key] = [each for each in self._runs.get(key, ()) if each is not run]
+        if not self._runs[key]:
+            del self._runs[key]
+
 
 class RunIndex:
     """Runs by object, by workload, by report and by pods."""
 
     def __init__(self) -> None:
         self._runs: dict[ObjectKey, Run] = {}
-        self._by_workload: dict[str, Run] = {}
-        self._by_report: dict[RunKey, Run] = {}
-        self._by_pods: dict[LabelKey, Run] = {}
+        self._by_workload: _RunsByKey[str] = _RunsByKey()
+        self._by_report: _RunsByKey[RunKey] = _RunsByKey()
+        self._by_pods: _RunsByKey[LabelKey] = _RunsByKey()
         self._ended: set[str] = set()
         """Uids of existing workloads whose run is finished."""
         self._reported_ends: dict[RunKey, None] = {}
@@ -63,25 +93,28 @@ class RunIndex:
 
     def has_pods(self, key: LabelKey) -> bool:
         """Return whether a run has the pods with a label."""
-        return key in self._by_pods
+        return self._by_pods.get(key) is not None
 
     def add(self, run: Run) -> Run:
-        """Add a run, and return it."""
+        """Add a run in place of an earlier object of its name, and return it."""
+        if (earlier := self._runs.get(run.key)) is not None:
+            self.remove(earlier)
         self._runs[run.key] = run
         if run.workload and run.workload.uid:
-            self._by_workload[run.workload.uid] = run
+            self._by_workload.add(run.workload.uid, run)
         if run.run_id:
-            self._by_report[run.report_key] = run
-            self._by_pods[run.pods_key] = run
+            self._by_report.add(run.report_key, run)
+            self._by_pods.add(run.pods_key, run)
         return run
 
     def remove(self, run: Run) -> None:
         """Forget a run, but not that it has ended."""
-        self._runs.pop(run.key, None)
-        self._by_report.pop(run.report_key, None)
-        self._by_pods.pop(run.pods_key, None)
+        if run in self:
+            del self._runs[run.key]
+        self._by_report.remove(run.report_key, run)
+        self._by_pods.remove(run.pods_key, run)
         if run.workload and run.workload.uid:
-            self._by_workload.pop(run.workload.uid, None)
+            self._by_workload.remove(run.workload.uid, run)
 
     def note_end(self, run: Run) -> None:
         """Remember that a workload and its reports have a finished run."""

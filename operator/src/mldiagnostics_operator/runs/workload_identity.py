@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from mldiagnostics_api.workloads.kinds import Object, WorkloadKind
     from mldiagnostics_kube.client.api_client import ApiClient
 
+    from mldiagnostics_operator.runs.watches.workload_watches import WorkloadWatches
+
     Labels = Mapping[str, str]
 
 _KNOWN_PARTS: Final = 16_384
@@ -47,15 +49,19 @@ class WorkloadIdentities:
     Args:
         cluster: Client of the API server.
         cluster_name: Name of the cluster, part of every run id.
-        namespace_labels: Returns the labels of a namespace.
+        workloads: The watched namespaces and pods.
+        has_ended: Returns whether the workload with a uid has had its run.
     """
 
-    def __init__(self, cluster: ApiClient, cluster_name: str, namespace_labels: Callable[[str], Labels]) -> None:
+    def __init__(
+        self, cluster: ApiClient, cluster_name: str, workloads: WorkloadWatches, *, has_ended: Callable[[str], bool]
+    ) -> None:
         self._owners = Owners(cluster)
         self._cluster_name = cluster_name
-        self._namespace_labels = namespace_labels
-        self._parts: dict[str, None] = {}
-        """Uids of workloads that belong to another one, and of controllers whose pods do."""
+        self._workloads = workloads
+        self._has_ended = has_ended
+        self._parts: dict[str, str] = {}
+        """Uids of workloads that belong to another one, and of controllers whose pods do, with the name of one pod."""
 
     async def decide(self, observed: ObservedWorkload) -> OptedIn | None:
         """Return the run of an observed workload; None if it is not a run.
@@ -67,7 +73,7 @@ class WorkloadIdentities:
             return self._decide(observed, {})
         is_pod = observed.kind is LONE_POD
         part = controller.uid if is_pod else observed.uid
-        if part in self._parts:
+        if self._is_decided(part, observed):
             return None
         chain = await self._owners.chain(controller)
         if missing_whole(controller, chain):
@@ -75,13 +81,27 @@ class WorkloadIdentities:
         top = _top(chain)
         if top is None:
             return None if is_pod else self._decide(observed, {})
+        if self._is_decided(part, observed):
+            return None  # by another worker meanwhile
         if len(self._parts) >= _KNOWN_PARTS:
             self._parts.clear()
-        self._parts[part] = None
+        self._parts[part] = observed.name if is_pod else ""
         if not is_pod:
             return None  # its owner has the label itself, or a watch of the namespace delivers it
+        if self._has_ended(top.uid):
+            return None
         whole = await self.read(top.kind, top.namespace, top.name)
         return self._decide(whole, observed.labels) if whole and whole.uid == top.uid else None
+
+    def _is_decided(self, part: str, observed: ObservedWorkload) -> bool:
+        """Return whether an object needs no decision.
+
+        One pod stands for all of its controller, also after a failure; the next one follows when it is gone.
+        """
+        decided = self._parts.get(part)
+        if decided is None or observed.kind is not LONE_POD:
+            return decided is not None
+        return decided != observed.name and self._workloads.find(LONE_POD, observed.namespace, decided) is not None
 
     async def read(self, kind: WorkloadKind, namespace: str, name: str) -> ObservedWorkload | None:
         """Read a workload in a served version; None if it does not exist.
@@ -99,7 +119,7 @@ class WorkloadIdentities:
             if is_pod
             else {key: pod_labels[key] for key in pod_labels if key == OPT_IN_LABEL},
             namespace=observed.namespace,
-            namespace_labels=self._namespace_labels(observed.namespace),
+            namespace_labels=self._workloads.namespace_labels(observed.namespace),
         )
         if not matched.opted_in or observed.state is None:
             return None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from support.cluster.operating import operating, verdict
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mldiagnostics_kube.client.api_client import ApiClient
+    from support.cluster.api_server_faults import FaultyApiServer
     from support.cluster.operating import Namespace
 
 pytestmark = pytest.mark.apiserver
@@ -44,6 +47,23 @@ async def test_a_capture_whose_planning_ends_processes_is_refused_and_the_others
     assert "planningTrials" not in await ml.status("other")
     young = CrashGuard(ml.cluster, datetime(2020, 1, 1, tzinfo=UTC))
     assert await young.refuse(killer, kill) is None  # younger than the process
+
+
+@pytest.mark.parametrize("method", ["GET", "PATCH"])
+async def test_a_plan_is_counted_after_a_passing_rejection(
+    ml: Namespace, faulty: FaultyApiServer, faulty_cluster: ApiClient, method: str
+) -> None:
+    meta = ObjectMeta.model_validate((await ml.capture(podName="a"))["metadata"])
+    counted: list[int] = []
+
+    async def plan() -> None:
+        counted.append((await ml.status())["planningTrials"])
+
+    faulty.faults = {f"{method} mldiagnosticsconnections": "forbid"}
+    guarding = asyncio.create_task(CrashGuard(faulty_cluster, LATER).refuse(meta, plan))
+    await faulty.clear_after_first()
+    assert await guarding is None
+    assert counted == [1]
 
 
 async def test_the_operator_refuses_it_by_name(ml: Namespace, tmp_path: Path) -> None:

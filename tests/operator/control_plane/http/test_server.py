@@ -17,7 +17,7 @@ from mldiagnostics_kube.process.clock import SteadyClock, utc_now
 from mldiagnostics_operator.control_plane import limits
 from mldiagnostics_operator.control_plane.memory.intervals import LATE_S
 from mldiagnostics_operator.runs.watches.pod_watches import PodWatches
-from support.cluster.control_planes import DEADLINE_S, make_account, serving
+from support.cluster.control_planes import DEADLINE_S, Reporter, make_account, serving
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -268,6 +268,20 @@ async def test_the_journal_carries_a_run_over_to_the_next_leader(
         run = await second.until(client.run, lambda run: run.goodput and run.goodput.last_step == 49)
         assert run.goodput is not None
         assert run.goodput.attempts == 1
+
+
+async def test_the_next_leader_knows_a_silent_run_that_was_reported_from_outside_the_cluster(
+    cluster: ApiClient, namespace: str, tmp_path: Path
+) -> None:
+    await make_account(cluster, namespace)
+    async with serving(cluster, namespace, tmp_path) as first:
+        outside = Reporter(first.session, first.url, await first.token(), "my-experiment")
+        await outside.persisted(events={"first": 0, "items": packing.pack(steps(20))})
+    async with serving(cluster, namespace, tmp_path) as second:
+        await second.plane.recall(RunKey(namespace, outside.run))
+        run = await second.until(outside.run, lambda run: run.goodput)
+        assert run.goodput is not None
+        assert (len(run.hosts), run.goodput.last_step) == (1, 19)
 
 
 async def test_nothing_is_acknowledged_that_cannot_be_persisted(

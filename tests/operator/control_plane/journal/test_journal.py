@@ -258,6 +258,22 @@ async def test_a_journal_that_a_user_wrote_is_ignored_and_replaced(
     assert last.view(KEY) is not None
 
 
+@pytest.mark.parametrize("first", [None, RunKey("ml", KEY.run_id), RunKey("other", KEY.run_id)])
+async def test_the_journal_of_an_unknown_owner_is_read_where_it_is(tmp_path: Path, first: RunKey | None) -> None:
+    """A workload, perhaps of another namespace, may have the id of a run that is reported from outside the cluster."""
+    storage, inside, outside = Storage(tmp_path), Sender("any", "default", "pod", "uid"), Sender("ml", "trainer")
+    for key, sender in ((first, inside), (KEY, outside)):
+        if key is not None:
+            table = ReportTable()
+            apply(table, key, REPORT, sender, 1.0)
+            await Journal(table, storage, ROOT).close()
+    following = ReportTable()
+    await Journal(following, storage, ROOT).recall(KEY)
+    assert following.owner(KEY) == ("" if first == KEY else outside.owner)
+    assert following.answer(KEY, f"{0:08x}").persisted_sequence == 1
+    storage.close()
+
+
 def replace_processes(volume: Path, processes: str) -> None:
     [file] = volume.rglob("state.json")
     head, separator, _ = file.read_text().partition("{\n")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 from mldiagnostics_api.captures.refusal import CaptureRefusal
 from mldiagnostics_api.names import RefusalReason
 from mldiagnostics_api.resources import CONNECTIONS
-from mldiagnostics_kube.client.apiserver import ClusterError, Conflict, NotFound, RequestRejected, Unavailable, path_to
-from mldiagnostics_kube.process.retry import retry
+from mldiagnostics_kube.client.apiserver import ClusterError, Conflict, NotFound, RequestRejected, path_to
 
 from mldiagnostics_operator.fair_slots import FairSlots
+from mldiagnostics_operator.request_retry import retry_request
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -53,7 +53,7 @@ class CrashGuard:
             return None
         async with self._slots.slot(meta.namespace):
             with suppress(NotFound, Conflict):  # it was deleted, as its watch will say
-                crashes = await retry(lambda: self._begin(meta), on=Unavailable)
+                crashes = await self._begin(meta)
                 if crashes > MAX_CRASHES:
                     return CaptureRefusal(
                         RefusalReason.PLANNING_FAILED,
@@ -69,11 +69,11 @@ class CrashGuard:
 
     async def _begin(self, meta: ObjectMeta) -> int:
         """Count one more plan in the status, and return the number."""
-        current = await self._cluster.get(_path(meta))
+        current = await retry_request(lambda: self._cluster.get(_path(meta)))
         plans = int((current.get("status") or {}).get("planningTrials") or 0) + 1
         if plans <= MAX_CRASHES:
             try:
-                await self._count(meta, plans)
+                await retry_request(lambda: self._count(meta, plans))
             except RequestRejected as error:
                 _log.warning("The first plan could not be counted: %(error)s", {"error": error})
         return plans

@@ -112,7 +112,7 @@ class PeerEndpoint:
             return self._dropped(answer, "unattributed")
         try:
             if self._table.owner(key) is None:
-                await self._journal.recall(key)
+                await self._journal.recall(key, owner="")
             self._apply(key, alias, document)
         except NotTheReporter:
             return self._dropped(answer, "other-reporter")

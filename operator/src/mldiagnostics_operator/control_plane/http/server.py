@@ -171,7 +171,7 @@ class ControlPlane:
         Raises:
             JournalUnavailable: The storage does not work.
         """
-        await self.journal.recall(key, self._table.owner(key) or "")
+        await self.journal.recall(key, self._table.owner(key))
         run = self._table.view(key)
         if run is not None and run.events_until and (run.goodput is None or run.goodput.as_of != run.events_until):
             self._accounts.note(key)

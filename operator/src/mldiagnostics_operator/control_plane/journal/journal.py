@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 _ANY_VOLUME: Final = Location(Medium.VOLUME, "")
+_ANY_ACCOUNT: Final = "account:"
+"""Stands for the owner of a run that is reported from outside the cluster."""
 
 
 class JournalUnavailable(Exception):
@@ -161,12 +163,12 @@ class Journal:
                 if self._table.is_unpersisted(key):
                     await asyncio.shield(self._writing.get(key) or self._start(key))
 
-    async def recall(self, key: RunKey, owner: str = "") -> None:
+    async def recall(self, key: RunKey, owner: str | None = None) -> None:
         """Read the journal of a run that is not in memory, and put it there.
 
         Args:
             key: The run.
-            owner: `Sender.owner` of its reporters.
+            owner: `Sender.owner` of its reporters; None if it is not known.
 
         Raises:
             JournalUnavailable: The storage does not work.
@@ -261,17 +263,19 @@ class Journal:
             else:
                 _log.info("Reports are persisted again")
 
-    async def _recall(self, key: RunKey, owner: str) -> None:
-        await self._read(key, owner, self._storage.directory(self.location(key, owner)))
+    async def _recall(self, key: RunKey, owner: str | None) -> None:
+        for each in ("", _ANY_ACCOUNT) if owner is None else (owner,):
+            if await self._read(key, each, self._storage.directory(self.location(key, each))):
+                return
 
-    async def _read(self, key: RunKey, owner: str, directory: LogDirectory) -> None:
-        """Add the journal of a run to the memory."""
+    async def _read(self, key: RunKey, owner: str, directory: LogDirectory) -> bool:
+        """Add the journal of a run to the memory; return whether there is one."""
         text, state = b"", None
         try:
             text = await directory.load(layout.REPORTED_STATE, max_bytes=MAX_STATE_BYTES)
             state = await sliced(read_state(text, key))
         except NotStored:
-            return
+            return False
         except ValueError as error:
             _log.warning(
                 "%(location)s: the journal is ignored: %(error)s", {"location": directory.location, "error": error}
@@ -287,6 +291,7 @@ class Journal:
         if state is not None:
             known = {name: number for name, number in events.items() if name in state.processes}
             await sliced(self._table.restore(key, JournalContent(state.facts.owner or owner, state, known)))
+        return state is not None
 
 
 async def _finish(writes: Collection[asyncio.Task[bool]], end_s: float) -> None:
