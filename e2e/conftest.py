@@ -16,9 +16,10 @@ from demo import diagnosis, injecting, installation, node_claim
 from demo.kubectl import Kubectl
 from demo.on_cluster import start_training
 from release.parts import OPERATOR, WEBHOOK
+from sparing_clients import SparingHelm, SparingKubectl
 
 BUCKET = "e2e-captures"
-SMALL = {"REST_SECONDS": 0.1, "WIDTH": 64}
+SMALL = {"REST_SECONDS": 0.25, "WIDTH": 64}
 """Of the training job, which runs until the end of the tests: it rests after each step, and a step costs 6 ms."""
 VALUES = {
     "replicas": 2,
@@ -69,13 +70,13 @@ def running_cluster() -> Provider:
 @pytest.fixture(scope="session")
 def kubectl(running_cluster: Provider) -> Kubectl:
     """Client kubectl of the administrator."""
-    return Kubectl(tool("kubectl"), running_cluster.kubeconfig)
+    return SparingKubectl(tool("kubectl"), running_cluster.kubeconfig)
 
 
 @pytest.fixture(scope="session")
 def helm(running_cluster: Provider) -> installation.Helm:
     """Client helm of the administrator."""
-    return installation.Helm(tool("helm"), running_cluster.kubeconfig)
+    return SparingHelm(tool("helm"), running_cluster.kubeconfig)
 
 
 @pytest.fixture(scope="session")

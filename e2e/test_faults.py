@@ -93,7 +93,7 @@ def test_a_pod_deleted_during_a_capture_fails_alone(kubectl: Kubectl) -> None:
         with solo(kubectl, "Deployment", name, pods=2):
             rollout = ("rollout", "status", f"deployment/{name}", f"--namespace={NAMESPACE}", "--timeout=90s")
             kubectl(*rollout, timeout_s=100)
-            pods = kubectl.items("pods", f"-l=app={name}", f"--namespace={NAMESPACE}")
+            pods = kubectl.items("pods", f"--selector=app={name}", f"--namespace={NAMESPACE}")
             victim, survivor = sorted(pod["metadata"]["name"] for pod in pods)
             target = {"selector": {"matchLabels": {"app": name}}}
             manifest = capture(name, target=target, durationSeconds=duration_s, minimumCaptured=1)

@@ -111,7 +111,8 @@ def test_helm_test_succeeds_and_removes_its_objects(helm: Helm, kubectl: Kubectl
     report = helm("test", WEBHOOK.name, HERE, "--timeout=120s")
     assert "Phase:          Succeeded" in report
     left = f"--selector=app.kubernetes.io/name={WEBHOOK.name}-test"
-    assert kubectl.items("pods,roles,rolebindings,serviceaccounts", "--all-namespaces", left) == []
+    for kind in ("pods", "roles", "rolebindings", "serviceaccounts"):
+        assert kubectl.items(kind, "--all-namespaces", left) == []
 
 
 def test_the_pods_of_the_webhook_are_restricted_and_ready(kubectl: Kubectl) -> None:

@@ -38,7 +38,8 @@ def kubeconform(documents: str, crds: Iterable[Path] = (), *, skipped: Iterable[
     """
     with tempfile.TemporaryDirectory() as folder:
         for crd in crds:
-            write_crd_schemas(crd, Path(folder))
+            for name, schema in crd_schemas(crd.read_text()).items():
+                (Path(folder) / name).write_text(schema)
         pattern = "{{ .Group }}_{{ .ResourceKind }}_{{ .ResourceAPIVersion }}.json"
         locations = [f"-schema-location={place / pattern}" for place in (kubernetes_schemas(), Path(folder))]
         command = [str(tool("kubeconform")), "-strict", f"-skip={','.join(skipped)}", *locations, "-"]
@@ -97,14 +98,17 @@ def kind_schemas(definitions: dict[str, Schema]) -> dict[str, Schema]:
     }
 
 
-def write_crd_schemas(crd: Path, folder: Path) -> None:
-    """Write the schema of each version in a file with CustomResourceDefinitions."""
-    for definition in yaml.safe_load_all(crd.read_text()):
+@functools.cache
+def crd_schemas(crds: str) -> dict[str, str]:
+    """Return the schema of each version of CustomResourceDefinitions, as JSON by file name."""
+    schemas = {}
+    for definition in yaml.load_all(crds, yaml.CSafeLoader):
         group, kind = definition["spec"]["group"], definition["spec"]["names"]["kind"]
         for version in definition["spec"]["versions"]:
             schema = _closed(version["schema"]["openAPIV3Schema"])
             schema["properties"] |= {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {}}
-            (folder / file_name(group, kind, version["name"])).write_text(json.dumps(schema))
+            schemas[file_name(group, kind, version["name"])] = json.dumps(schema)
+    return schemas
 
 
 def file_name(group: str, kind: str, version: str) -> str:
