@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from support.programs.forked_scripts import run_script
 from support.programs.processes import Ended
 from support.programs.terminals import in_terminal
 from support.servers.buckets import client_variables
@@ -31,15 +31,7 @@ class CommandLine:
 
     def run(self, *arguments: str, env: Mapping[str, str] | None = None) -> Ended:
         """Run a command to its end."""
-        done = subprocess.run(
-            [self.script, *arguments],
-            cwd=self.folder,
-            env=self.environment(env),
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_S,
-            check=False,
-        )
+        done = run_script([self.script, *arguments], cwd=self.folder, env=self.environment(env), limit_s=LIMIT_S)
         assert "Traceback" not in done.stderr
         return Ended(done.returncode, done.stdout, done.stderr)
 

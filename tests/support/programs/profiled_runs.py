@@ -8,6 +8,8 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from support.programs.processes import eventually
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -58,6 +60,7 @@ def profiled_run(folder: Path, *ports: int, step_s: tuple[float, ...] = ()) -> I
         for process in running:
             assert process.stdout
             assert process.stdout.readline() == "ready\n"
+        eventually((folder / "runs" / RUN / "run.json").exists)
         yield running
     finally:
         end(running)

@@ -18,12 +18,15 @@ async def listening(serve: Serve) -> AsyncIterator[int]:
     connections: set[asyncio.Task[None]] = set()
 
     async def until_closed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connections.add(asyncio.current_task())  # type: ignore[arg-type]  # a callback of start_server is a task
         with suppress(ConnectionError, asyncio.CancelledError):
             await serve(reader, writer)
-        writer.close()
 
-    server = await asyncio.start_server(until_closed, "127.0.0.1", 0)
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(until_closed(reader, writer))
+        connections.add(task)
+        task.add_done_callback(lambda _: writer.close())  # also if it was cancelled before it began
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:

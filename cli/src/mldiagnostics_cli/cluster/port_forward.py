@@ -84,6 +84,7 @@ async def forwarded(
         task = asyncio.create_task(serve(reader, writer))
         connections.add(task)
         task.add_done_callback(connections.discard)
+        task.add_done_callback(lambda _: writer.close())  # also if it was cancelled before it began
 
     server = await asyncio.start_server(accept, LOCALHOST, local_port)
     try:
