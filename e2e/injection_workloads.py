@@ -14,11 +14,21 @@ RUN_ID = "/opt/peers/run_id.py"
 """Program that prints the run id of Google's SDK."""
 RAY_VERSION = "2.60.0"
 WAIT = "trap 'exit 0' TERM; sleep infinity & wait"
+ENDS_ON_REQUEST = (
+    "until [ -s /tmp/end ]; do sleep 0.2; done; read code writer </tmp/end; "
+    "while [ -e /proc/$writer ]; do sleep 0.2; done; exit $code"
+)
+"""Shell command that ends with the code of `end_with`, once that process has ended: it would be killed with it."""
 ENV = [{"name": "OWN", "value": "kept"}]
 TASK = "import os, ray; ray.init(); print('in a task:', ray.get(ray.remote(lambda: os.environ.get(NAME)).remote()))"
 
 Manifest = dict[str, Any]
 Labels = Mapping[str, str]
+
+
+def end_with(code: int) -> list[str]:
+    """Return the command to execute in a container that runs `ENDS_ON_REQUEST`."""
+    return ["sh", "-c", f"echo {code} $$ >/tmp/end"]
 
 
 def peers_image() -> Path:

@@ -26,13 +26,12 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator", "webhook"
 
 NAMESPACE = f"e2e-restarts-{secrets.token_hex(2)}"
 HERE = f"--namespace={NAMESPACE}"
-ON_REQUEST = "until [ -e /tmp/fail ] || [ -e /tmp/end ]; do sleep 0.2; done; [ -e /tmp/end ] || exit 3"
 
 
 def job_that_is_restarted() -> Object:
-    """Return a Job of one pod, whose container ends when a test makes a file; the kubelet restarts it."""
+    """Return a Job of one pod, whose container ends on request; the kubelet restarts it."""
     job = make.job("retries", labels=OPTED_IN)
-    pod = make.pod_spec(restart="OnFailure", command=["sh", "-c", ON_REQUEST])
+    pod = make.pod_spec(restart="OnFailure", command=["sh", "-c", make.ENDS_ON_REQUEST])
     job["spec"] = {"backoffLimit": 4, "template": {"spec": pod}}
     return job
 
@@ -109,15 +108,15 @@ def test_restarts_of_a_container_are_attempts_with_their_causes(
 ) -> None:
     [pod] = pods_of(kubectl, NAMESPACE, "retries", count=1)
 
-    def touched(file: str) -> bool:
+    def ended(code: int) -> bool:
         with suppress(ClusterError):  # the container starts
-            kubectl("exec", pod["metadata"]["name"], HERE, "--", "touch", file)
+            kubectl("exec", pod["metadata"]["name"], HERE, "--", *make.end_with(code))
             return True
         return False
 
-    for attempt, file in enumerate(("/tmp/fail", "/tmp/fail", "/tmp/end")):
+    for attempt, code in enumerate((3, 3, 0)):
         runs.until("Job/retries", in_attempt(attempt, "Active"))
-        eventually(partial(touched, file), f"a file {file} in the container", deadline_s=DEADLINE_S)
+        eventually(partial(ended, code), f"the end of the container with code {code}", deadline_s=DEADLINE_S)
     run = runs.until("Job/retries", phase("Completed"))
     attempts = run["status"]["attempts"]
     expected = [(0, "ExitCode"), (1, "ExitCode"), (2, None)]

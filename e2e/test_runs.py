@@ -20,7 +20,7 @@ NAMESPACE = f"e2e-runs-{secrets.token_hex(2)}"
 HERE = f"--namespace={NAMESPACE}"
 NODE_LABEL = "kubernetes.io/hostname"
 ENDS = make.pod_spec(command=["true"])
-FAILS_ON_REQUEST = make.pod_spec(command=["sh", "-c", "until [ -e /tmp/fail ]; do sleep 0.2; done; exit 1"])
+ENDS_ON_REQUEST = make.pod_spec(command=["sh", "-c", make.ENDS_ON_REQUEST])
 PEER_URL = f"http://{installation.OPERATOR}-api.{installation.NAMESPACE}.svc:8080"
 REPORT_AS_PEER = [make.PYTHON, "-c", (E2E / "peers/self_hosted.py").read_text()]
 
@@ -35,7 +35,7 @@ def reporting_as_peer(name: str, ending: str) -> Object:
 
 WORKLOADS = {
     "JobSet/ends": make.jobset("ends", labels=OPTED_IN, pod=ENDS, hosts=1),
-    "JobSet/restarts": make.jobset("restarts", labels=OPTED_IN, pod=FAILS_ON_REQUEST, hosts=1),
+    "JobSet/restarts": make.jobset("restarts", labels=OPTED_IN, pod=ENDS_ON_REQUEST, hosts=1),
     "JobSet/fails": make.jobset("fails", labels=OPTED_IN, pod=make.pod_spec(command=["false"]), hosts=1),
     "LeaderWorkerSet/serves": make.leader_worker_set("serves", labels=OPTED_IN),
     "RayJob/ends": make.ray_job_on_head("ends", "true", labels=OPTED_IN),
@@ -89,7 +89,7 @@ def test_a_restart_is_another_attempt_of_the_same_run(runs: Runs, kubectl: Kubec
     (first,) = pods_of(kubectl, NAMESPACE, "restarts", count=1)
     name = first["metadata"]["name"]
     kubectl("wait", "--for=condition=Ready", f"pod/{name}", HERE, f"--timeout={DEADLINE_S}s", timeout_s=DEADLINE_S + 10)
-    kubectl("exec", name, HERE, "--", "touch", "/tmp/fail")
+    kubectl("exec", name, HERE, "--", *make.end_with(1))
     run = runs.until("JobSet/restarts", in_attempt(1, "Active"))
     assert [attempt["attempt"] for attempt in run["status"]["attempts"]] == [0, 1]
     (pod,) = pods_of(kubectl, NAMESPACE, "restarts", count=1)
