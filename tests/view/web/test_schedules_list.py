@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.apiserver]
 
 RUN = "4f6c" + 60 * "0"
+NEXT = "2026-11-26T18:00:00Z"
 REASON = "StepTimeRise: the step time is 31% above its usual value"
 
 
@@ -33,7 +35,7 @@ async def make_schedule(admin: ApiClient, namespace: str) -> None:
     made: dict[str, Any] = {"run": "trainer", "state": "Finished", "bytes": 1000}
     status = {
         "schedule": "every 6h, StepTimeRise",
-        "nextCaptureTime": "2026-11-26T18:00:00Z",
+        "nextCaptureTime": NEXT,
         "captures": [
             made | {"name": "often-1", "time": "2026-11-26T12:00:00Z", "slotTime": "2026-11-26T12:00:00Z"},
             made | {"name": "often-2", "time": "2026-11-26T13:00:00Z", "trigger": "StepTimeRise", "message": REASON},
@@ -74,7 +76,8 @@ async def test_the_page_shows_the_next_capture_the_reasons_and_what_was_refused(
                 page = await pages.open(f"{url}runs/cluster/{namespace}:trainer?part=profiles", width=width)
                 await expect(page.get_by_role("heading", name="Automatic captures")).to_be_visible()
                 shown = page.locator(".detail", has_text="often")
-                await expect(shown).to_contain_text("every 6h, StepTimeRise: next capture 2026-11-26")
+                next_time = f"{datetime.fromisoformat(NEXT).astimezone():%Y-%m-%d %H:%M:%S}"
+                await expect(shown).to_contain_text(f"every 6h, StepTimeRise: next capture {next_time}")
                 rows = shown.get_by_role("row")
                 await expect(rows).to_have_count(3)
                 await expect(rows.nth(1)).to_contain_text(REASON)  # the newest one first
