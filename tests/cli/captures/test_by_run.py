@@ -15,9 +15,12 @@ from mldiagnostics_cli.captures.cluster_target import TargetNarrowing
 from mldiagnostics_cli.exit_codes import PARTIAL
 from mldiagnostics_cli.sources import find
 from support.programs.jax_programs import end_of, start_program
+from support.programs.processes import eventually
 from support.programs.profiled_runs import profiled_run
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from support.programs.command_line import CommandLine
     from support.servers.profiler_process import ProfilerProcess
 
@@ -89,6 +92,7 @@ def steps_in_capture(mldiag: CommandLine, duration: str) -> dict[str, Any]:
     with start_program(program, runs, MLDIAG_PROFILER_PORT=str(free_port())) as process:
         assert process.stdout
         assert process.stdout.readline()
+        eventually(lambda: listens(runs / "demo"))
         ended = mldiag.run("capture", "demo", "--duration", duration)
         end_of(process, runs)
     assert ended.code == 0, ended.err
@@ -97,6 +101,11 @@ def steps_in_capture(mldiag: CommandLine, duration: str) -> dict[str, Any]:
     [summary] = trace.parent.glob("*.summary.json")
     steps: dict[str, Any] = json.loads(summary.read_text())["steps"]
     return steps
+
+
+def listens(run: Path) -> bool:
+    """Return whether the files of a run have the port of its profiler."""
+    return (run / "run.json").exists() and any('"listening"' in log.read_text() for log in run.rglob("*.jsonl"))
 
 
 def test_ranges_that_are_not_valid_are_named() -> None:
