@@ -219,20 +219,24 @@ def test_an_elastic_job(clock: Clock) -> None:
     assert details["available_slice_efficiency"] == pytest.approx((before + (down + after) / 2) / elapsed)
 
 
-def test_maxtexts_monitor_shows_what_the_calculator_says(clock: Clock, tmp_path: Path) -> None:
-    recorder = recorder_of_maxtext()
-    monitor = monitoring.GoodputMonitor(
+def monitor_without_deviations(folder: Path, **more: Any) -> monitoring.GoodputMonitor:
+    """Return a monitor of the run that writes goodput to TensorBoard, as the peers' programs make it."""
+    return monitoring.GoodputMonitor(
         job_name=RUN,
         logger_name=f"goodput_{RUN}",
-        tensorboard_dir=str(tmp_path / "tensorboard"),
+        tensorboard_dir=str(folder / "tensorboard"),
         upload_interval=30,
         monitoring_enabled=True,
-        pathway_enabled=False,
         include_badput_breakdown=True,
         include_step_deviation=False,
-        step_deviation_interval_seconds=30,
         gcp_options=monitoring.GCPOptions(enable_gcp_goodput_metrics=False, enable_gcp_step_deviation_metrics=False),
+        **more,
     )
+
+
+def test_maxtexts_monitor_shows_what_the_calculator_says(clock: Clock, tmp_path: Path) -> None:
+    recorder = recorder_of_maxtext()
+    monitor = monitor_without_deviations(tmp_path, pathway_enabled=False, step_deviation_interval_seconds=30)
     with recorded(recorder, "job"):
         monitor.start_goodput_uploader()
         prepare(recorder, clock)
@@ -282,17 +286,8 @@ def test_axlearns_monitor_without_step_deviations_uploads_goodput(
 ) -> None:
     """AXLearn documents an interval of -1 as "no step deviations"."""
     recorder = recorder_of_maxtext()
-    monitor = monitoring.GoodputMonitor(
-        job_name=RUN,
-        logger_name=f"goodput_{RUN}",
-        tensorboard_dir=str(tmp_path / "tensorboard"),
-        upload_interval=30,
-        monitoring_enabled=True,
-        include_badput_breakdown=True,
-        include_step_deviation=False,
-        step_deviation_interval_seconds=interval_s,
-        gcp_options=monitoring.GCPOptions(enable_gcp_goodput_metrics=False, enable_gcp_step_deviation_metrics=False),
-        gcs_sync_interval_seconds=-1,
+    monitor = monitor_without_deviations(
+        tmp_path, step_deviation_interval_seconds=interval_s, gcs_sync_interval_seconds=-1
     )
     with recorded(recorder, "job"):
         monitor.start_goodput_uploader()
