@@ -1,6 +1,6 @@
 """`make flakes`: run tests many times, in random order and under disturbances, and name those that were ever red.
 
-python tests/flakes.py [-n RUNS] [--only DISTURBANCE]... [TESTS]...
+python tests/flakes.py [-n RUNS] [--only DISTURBANCE[+DISTURBANCE]]... [TESTS]...
     TESTS   files or tests of pytest; default: the unit tests that the changes since the main branch can affect
 """
 
@@ -30,7 +30,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make flakes")
     parser.add_argument("-n", type=int, default=20, help="runs in all; default 20")
     parser.add_argument("-m", default=UNIT, help="marker expression; default: unit tests")
-    parser.add_argument("--only", action="append", default=[], help="a disturbance; default: all in turn")
+    parser.add_argument(
+        "--only", action="append", default=[], help="a disturbance, or several with + between; default: all in turn"
+    )
     parser.add_argument("--logs", type=Path, default=LOGS, help=f"folder of the logs; default {LOGS}")
     parser.add_argument("tests", nargs="*")
     options = parser.parse_args()

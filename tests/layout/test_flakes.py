@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.suite.disturbances import DISTURBANCES, SUPPORT, Disturbance, chosen
+from support.suite.disturbances import DISTURBANCES, SUPPORT, Disturbance, chosen, together
 from support.suite.red_tests import Run, red_tests, report
 
 ROOT = Path(__file__).parents[2]
@@ -53,7 +53,10 @@ def test_every_failure_of_every_run_is_reported(failures: list[list[str]]) -> No
     assert [len(runs) for runs in red.values()] == sorted((len(runs) for runs in red.values()), reverse=True)
 
 
-@pytest.mark.parametrize("disturbance", DISTURBANCES, ids=lambda each: each.name)
+ALL_BUT_LOAD = together([each for each in DISTURBANCES if each.name != "load"])
+
+
+@pytest.mark.parametrize("disturbance", [*DISTURBANCES, ALL_BUT_LOAD], ids=lambda each: each.name)
 def test_the_shown_command_is_the_command(disturbance: Disturbance) -> None:
     tests = ["printf", "%s", "tests/test_a.py::test_b[x y]"]
     assert shlex.split(disturbance.shown(tests)) == disturbance.command(tests)
@@ -69,7 +72,14 @@ def test_disturbances_are_chosen_by_name() -> None:
     assert chosen([]) == DISTURBANCES
     assert [each.name for each in chosen(["user", "load"])] == ["user", "load"]
     with pytest.raises(ValueError, match="quiet: not a disturbance; choose from none, load, "):
-        chosen(["quiet"])
+        chosen(["user+quiet"])
+
+
+def test_disturbances_are_made_together_in_the_order_in_which_the_system_allows_them() -> None:
+    [both] = chosen(["user+nice+Europe/Dublin+python3.13"])
+    assert both.name == "nice+Europe/Dublin+user+python3.13"
+    assert both.python == "3.13"
+    assert both.command(["true"])[:6] == ["env", "TESTS_TZ=Europe/Dublin", "nice", "-n", "19", "unshare"]
 
 
 def test_a_slow_disk_delays_the_changes_of_files_and_nothing_else(tmp_path: Path) -> None:

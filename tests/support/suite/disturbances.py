@@ -36,7 +36,7 @@ class Disturbance:
 
 def zone(name: str, about: str) -> Disturbance:
     """Return the disturbance of a time zone."""
-    return Disturbance(f"zone {name}", about, {"TESTS_TZ": name})
+    return Disturbance(name, about, {"TESTS_TZ": name})
 
 
 def fonts(name: str, about: str) -> Disturbance:
@@ -65,13 +65,14 @@ DISTURBANCES = (
     zone("America/New_York", "daylight saving, west of Greenwich"),
     zone("Australia/Lord_Howe", "daylight saving of half an hour, a day ahead"),
     zone("Europe/Dublin", "winter time is the exception"),
+    Disturbance("read-only-home", "root cannot write to the home either", before=in_shell(READ_ONLY_HOME)),
+    Disturbance("no-ipv6", "one interface, lo, without IPv6", before=in_shell(NO_IPV6, "unshare", "--net")),
+    # After those that only root can make.
     Disturbance(
         "user",
         "not root, and without capabilities",
         before=("unshare", "--user", "--map-user=1000", "--map-group=1000"),
     ),
-    Disturbance("read-only-home", "root cannot write to the home either", before=in_shell(READ_ONLY_HOME)),
-    Disturbance("no-ipv6", "one interface, lo, without IPv6", before=in_shell(NO_IPV6, "unshare", "--net")),
     Disturbance(
         "temporary-folder", "a name with a space and other letters", {"TMPDIR": str(ROOT / ".tools/tests/other tmp é")}
     ),
@@ -80,13 +81,27 @@ DISTURBANCES = (
 )
 
 
+def together(disturbances: Sequence[Disturbance]) -> Disturbance:
+    """Return one disturbance that makes several; of two values of a variable, or two Pythons, the last one counts."""
+    if len(disturbances) == 1:
+        return disturbances[0]
+    return Disturbance(
+        "+".join(each.name for each in disturbances),
+        "; ".join(each.about for each in disturbances),
+        {name: value for each in disturbances for name, value in each.variables.items()},
+        [part for each in disturbances for part in each.before],
+        next((each.python for each in reversed(disturbances) if each.python), ""),
+    )
+
+
 def chosen(names: Sequence[str]) -> tuple[Disturbance, ...]:
-    """Return the named disturbances, all if none is named.
+    """Return the named disturbances, all if none is named; `user+no-fonts` makes both in one run.
 
     Raises:
         ValueError: A name is not that of a disturbance.
     """
-    by_name = {each.name: each for each in DISTURBANCES}
-    if unknown := [name for name in names if name not in by_name]:
-        raise ValueError(f"{unknown[0]}: not a disturbance; choose from {', '.join(by_name)}")
-    return tuple(by_name[name] for name in names) or DISTURBANCES
+    known = [each.name for each in DISTURBANCES]
+    parts = [set(name.split("+")) for name in names]
+    if unknown := sorted(set().union(*parts).difference(known)):
+        raise ValueError(f"{unknown[0]}: not a disturbance; choose from {', '.join(known)}")
+    return tuple(together([each for each in DISTURBANCES if each.name in some]) for some in parts) or DISTURBANCES
