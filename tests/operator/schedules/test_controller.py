@@ -15,6 +15,7 @@ from mldiagnostics_api.names import AUTHOR_ANNOTATION, SCHEDULE_LABEL, TRIGGER_L
 from mldiagnostics_api.resources import CONNECTIONS, RUNS, SCHEDULES
 from mldiagnostics_kube.client.apiserver import NotFound, path_to
 from mldiagnostics_operator.config import OperatorConfig
+from mldiagnostics_operator.request_retry import FORBIDDEN_S
 from mldiagnostics_operator.run_exchange import RunExchange
 from mldiagnostics_operator.schedules.controller import ScheduleController
 from mldiagnostics_operator.storage import Storage
@@ -22,6 +23,8 @@ from mldiagnostics_operator.telemetry import OperatorMetrics
 from support.cluster.definitions import install
 from support.cluster.grants import grant
 from support.cluster.operating import DEADLINE_S
+from support.cluster.quota import limit_objects
+from support.cluster.quota import limit_objects
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -349,6 +352,26 @@ async def test_an_author_who_may_not_capture_any_more_stops_the_schedule(stage: 
     [capture] = await stage.made()
     assert capture["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
     assert [each["state"] for each in status["captures"]] == ["Refused", "Created"]
+
+
+@pytest.mark.parametrize("is_permitted_again", [True, False])
+async def test_a_capture_that_is_not_permitted_is_tried_again_for_a_moment(
+    stage: Stage, is_permitted_again: bool
+) -> None:
+    await limit_objects(stage.cluster, stage.namespace, CONNECTIONS, 0)
+    await stage.schedule(schedule={"every": "10m"})
+    await stage.run("run-a")
+    async with stage.leading():
+        await stage.until(lambda status: status.get("runs") == 1)
+        stage.clock.pass_s(601)
+        await stage.until(lambda status: status.get("captures"))
+        if is_permitted_again:
+            await limit_objects(stage.cluster, stage.namespace, CONNECTIONS, 1)
+        else:
+            stage.clock.pass_s(FORBIDDEN_S)
+        status = await stage.until(created(1))
+    assert [each["state"] for each in status["captures"]] == ["Created" if is_permitted_again else "Refused"]
+    assert len(await stage.made()) == is_permitted_again
 
 
 @pytest.mark.parametrize("is_refused", [False, True])

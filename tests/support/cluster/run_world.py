@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +14,7 @@ from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.runs.names import run_label
 from mldiagnostics_kube.cache.informer import Backoff
-from mldiagnostics_kube.client.apiserver import Conflict, path_to
+from mldiagnostics_kube.client.apiserver import path_to
 from mldiagnostics_kube.process.clock import utc_now
 from mldiagnostics_operator.config import OperatorConfig
 from mldiagnostics_operator.run_exchange import RunExchange
@@ -24,6 +24,7 @@ from mldiagnostics_operator.telemetry import OperatorMetrics
 from support.cluster import builders
 from support.cluster.namespaces import Stage
 from support.cluster.operating import DEADLINE_S, Namespace
+from support.cluster.quota import limit_objects
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -95,12 +96,8 @@ class World:
         return (await runs_once(self.ml, holds))[0]
 
     async def limit_runs(self, most: int) -> None:
-        """Limit the number of runs by a quota, in place of its controller."""
-        path, count = path_to("", "v1", "resourcequotas", namespace=self.ml.name), f"count/{RUNS.definition_name}"
-        hard = {"hard": {count: str(most)}}
-        with suppress(Conflict):
-            await self.ml.cluster.create(path, {"metadata": {"name": "runs"}, "spec": hard})
-        await self.ml.cluster.patch(f"{path}/runs/status", {"status": hard | {"used": {count: "0"}}})
+        """Limit the number of runs by a quota."""
+        await limit_objects(self.ml.cluster, self.ml.name, RUNS, most)
 
     async def pod(
         self, name: str, node: str, attempt: int = 0, *, labelled: bool = True, place: Object | None = None

@@ -11,7 +11,9 @@ from mldiagnostics_api.schedules.author import Author
 from mldiagnostics_api.schedules.record import Readiness, wanted_of
 from mldiagnostics_api.schedules.slots import LATEST_S
 from mldiagnostics_api.schedules.template import capture_body
+from mldiagnostics_kube.client.apiserver import NOT_PERMITTED
 
+from mldiagnostics_operator.request_retry import FORBIDDEN_S
 from mldiagnostics_operator.schedules.schedule_step import ScheduleMemory, ScheduleStep, advance
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ class ScheduleWork:
         """When the files of a capture could not be deleted."""
         self._unreachable = -FILES_S
         """When the storage did not answer."""
+        self._forbidden: dict[str, float] = {}
+        """When the API server did not permit a planned capture for the first time."""
         self._memory = ScheduleMemory()
         self.decided_s = 0.0
         """Seconds of the last decision, in which the process did nothing else."""
@@ -148,11 +152,21 @@ class ScheduleWork:
                 await self._note(stored, entry, refusal)
                 continue
             body = capture_body(stored.body, wanted_of(entry))
-            results[entry.name] = rejection = await self._writer.create(stored.body.metadata.namespace, body)
+            refused = await self._writer.create(stored.body.metadata.namespace, body)
+            if refused is not None and refused.status in NOT_PERMITTED and self._may_pass(entry.name, now):
+                continue
+            results[entry.name] = rejection = refused.cause if refused else ""
             message = f"spec.capture: {rejection}; change it, or ask the administrator"
             await self._note(stored, entry, Readiness(ScheduleReason.CAPTURE_REJECTED, message) if rejection else None)
+        self._forbidden = {name: since for name, since in self._forbidden.items() if name not in results}
+        if not results:
+            return stored
         states = [_created(each, results) for each in status.captures or ()]
         return await self._writer.write(stored, status.model_copy(update={"captures": states}))
+
+    def _may_pass(self, name: str, now: float) -> bool:
+        """Return whether the next look creates a capture that was not permitted now."""
+        return now - self._forbidden.setdefault(name, now) < FORBIDDEN_S
 
     async def _refusal_of_author(self, stored: StoredSchedule) -> Readiness | None:
         """Return why no capture may be created.

@@ -70,8 +70,8 @@ class ScheduleWriter:
             raise ScheduleChanged(f"{meta.namespace}/{meta.name} is being deleted")
         return written
 
-    async def create(self, namespace: str, body: dict[str, Any]) -> str:
-        """Create a capture; return why it was rejected, empty if it exists now.
+    async def create(self, namespace: str, body: dict[str, Any]) -> RequestRejected | None:
+        """Create a capture; return why it was rejected, None if it exists now.
 
         Raises:
             ClusterError: The request failed, and may succeed later.
@@ -79,10 +79,10 @@ class ScheduleWriter:
         try:
             await self._cluster.create(path_to(*CONNECTIONS.gvr, namespace=namespace), body)
         except Conflict:
-            return ""  # an earlier leader, or a request whose answer was lost
+            return None  # an earlier leader, or a request whose answer was lost
         except RequestRejected as rejection:
-            return rejection.cause
-        return ""
+            return rejection
+        return None
 
     async def may_capture(self, namespace: str, author: Author) -> bool:
         """Return whether a user may create captures; True if this account may not ask.
