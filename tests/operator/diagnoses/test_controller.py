@@ -391,6 +391,22 @@ async def test_a_result_that_another_process_wrote_stays(
         assert (await ml.status())["diagnosis"]["summary"] == "by another process"
 
 
+async def test_a_result_joins_the_conditions_of_others(
+    ml: Namespace, faulty: FaultyApiServer, faulty_cluster: ApiClient, tmp_path: Path
+) -> None:
+    faulty.faults = {"PATCH mldiagnosticsconnections": "forbid"}
+    async with diagnosing(ml, tmp_path, template=None, cluster=faulty_cluster):
+        capture = await pending(ml)
+        await faulty.began.wait()
+        ours = {**capture["status"]["conditions"][0], "type": "example.com/Reviewed"}
+        conditions = [ours, *reversed(capture["status"]["conditions"])]
+        await ml.cluster.patch(f"{_path(ml)}/capture/status", {"status": {"conditions": conditions}})
+        await faulty.clear_after_first()
+        status = await ml.until(lambda status: status["diagnosis"]["state"] == "Failed")
+    assert condition(status, "Diagnosed")["reason"] == "Disabled"
+    assert [each["type"] for each in status["conditions"]] == ["example.com/Reviewed", "Complete", "Diagnosed"]
+
+
 async def test_a_job_is_created_as_soon_as_the_api_server_permits_it(
     ml: Namespace, faulty: FaultyApiServer, faulty_cluster: ApiClient, tmp_path: Path
 ) -> None:

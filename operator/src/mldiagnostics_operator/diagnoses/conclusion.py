@@ -10,7 +10,7 @@ from mldiagnostics_api.formats import format_time
 from mldiagnostics_api.names import ConditionType
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_api.v1alpha1 import CaptureDiagnosis, ObjectMeta
-from mldiagnostics_kube.client.apiserver import JSON_PATCH, ClusterError, NotFound, RequestRejected, path_to
+from mldiagnostics_kube.client.apiserver import ClusterError, NotFound, RequestRejected, path_to
 from mldiagnostics_kube.process.retry import retry
 
 from mldiagnostics_operator.announcements import Announcement, announce
@@ -30,7 +30,7 @@ _log: Final = logging.getLogger(__name__)
 
 _WRITE_S: Final = 300.0
 _INVALID: Final = 422
-"""Status of a JSON patch whose test fails."""
+"""Status of an object that its definition does not allow."""
 
 
 async def conclude(
@@ -81,33 +81,34 @@ async def conclude(
 async def _write(
     cluster: ApiClient,
     body: Mapping[str, Any],
-    condition: Mapping[str, str],
+    condition: dict[str, str],
     changes: Mapping[str, Any],
     *,
     clock: Clock,
 ) -> bool:
-    meta, conditions = body["metadata"], body["status"]["conditions"]
-    at = next(at for at, each in enumerate(conditions) if each["type"] == ConditionType.DIAGNOSED)
-    changed = {**conditions[at], **condition, "lastTransitionTime": format_time(clock())}
-    patch = [
-        {"op": "test", "path": "/metadata/uid", "value": meta["uid"]},
-        {"op": "test", "path": "/status/diagnosis/state", "value": "Pending"},
-        {"op": "test", "path": f"/status/conditions/{at}/type", "value": str(ConditionType.DIAGNOSED)},
-        {"op": "replace", "path": f"/status/conditions/{at}", "value": changed},
-        *({"op": "add", "path": f"/status/{field}", "value": value} for field, value in changes.items()),
-    ]
+    meta = body["metadata"]
     path = path_to(*CONNECTIONS.gvr, namespace=meta["namespace"], name=meta["name"])
 
     async def is_written() -> bool:
         """Try once; return False if no other try can succeed."""
         try:
-            await cluster.patch(f"{path}/status", patch, content_type=JSON_PATCH)
+            current = await cluster.get(path)
+            status = current.get("status") or {}
+            if current["metadata"]["uid"] != meta["uid"] or (status.get("diagnosis") or {}).get("state") != "Pending":
+                return False
+            conditions = _with_result(
+                status.get("conditions") or (), condition | {"lastTransitionTime": format_time(clock())}
+            )
+            version = {"resourceVersion": current["metadata"]["resourceVersion"]}
+            await cluster.patch(
+                f"{path}/status", {"metadata": version, "status": {"conditions": conditions, **changes}}
+            )
         except NotFound:
             return False
         except RequestRejected as rejection:
             if rejection.status != _INVALID:
                 raise
-            _log.info(
+            _log.warning(
                 "The diagnosis of %(namespace)s/%(object)s is dropped: %(error)s",
                 {"namespace": meta["namespace"], "object": meta["name"], "error": rejection},
             )
@@ -115,3 +116,10 @@ async def _write(
         return True
 
     return await retry(is_written, on=ClusterError, until=asyncio.get_running_loop().time() + _WRITE_S)
+
+
+def _with_result(conditions: Sequence[Mapping[str, Any]], result: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return all conditions with the result in the one of diagnoses."""
+    diagnosed = str(ConditionType.DIAGNOSED)
+    ours = next((each for each in conditions if each["type"] == diagnosed), {"type": diagnosed})
+    return [*(dict(each) for each in conditions if each["type"] != diagnosed), {**ours, **result}]
