@@ -12,7 +12,7 @@ import pytest_asyncio
 from cluster.envtest import apiserver
 from mldiagnostics_kube.client.api_client import ApiClient
 from mldiagnostics_kube.client.apiserver import path_to
-from support.programs.browser import REMEDY, executable
+from support.programs.browser import ARGUMENTS, REMEDY, executable
 from support.programs.pages import DEADLINE_S, CheckedPages
 from support.servers.buckets import BUCKETS
 from support.servers.connections import disconnected
@@ -75,7 +75,7 @@ async def browser() -> AsyncIterator[Browser]:
         pytest.skip(REMEDY)
     expect.set_options(timeout=1000 * DEADLINE_S)
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=program, args=["--disable-gpu"], timeout=120_000)
+        browser = await playwright.chromium.launch(executable_path=program, args=ARGUMENTS, timeout=120_000)
         yield browser
         await browser.close()
 

@@ -22,7 +22,7 @@ from playwright.async_api import Page, ViewportSize, async_playwright
 from rich.console import Console
 from rich.terminal_theme import DEFAULT_TERMINAL_THEME, DIMMED_MONOKAI, TerminalTheme
 from rich.text import Text
-from support.programs.browser import REMEDY, executable
+from support.programs.browser import ARGUMENTS, REMEDY, executable
 from support.programs.documents import blocks
 from support.programs.xprof_server import xprof_server
 
@@ -117,7 +117,7 @@ async def draw_xprof(address: str, browser: Path) -> None:
 async def opened(browser: Path, form: Form) -> AsyncIterator[Page]:
     """Open a page of a browser, in a light or dark form."""
     async with async_playwright() as playwright:
-        program = await playwright.chromium.launch(executable_path=browser, args=["--disable-gpu"])
+        program = await playwright.chromium.launch(executable_path=browser, args=ARGUMENTS)
         try:
             context = await program.new_context(viewport=SIZE, color_scheme=form)
             yield await context.new_page()

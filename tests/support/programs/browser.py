@@ -14,6 +14,25 @@ from pathlib import Path
 from cluster import ambient
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# Chromium loads the lists below its address bar with each window, also without a screen: half of the cost of a page.
+UNSEEN = ("WebUIOmniboxPopup", "WebUIOmniboxAimPopup")
+# Those that Playwright disables: Chromium reads the last list alone.
+DISABLED = (
+    "AimEnabled",
+    "AvoidCorsURLLoaderRestartOnRedirect",
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsFirstBalancedModeAutoEnable",
+    "HttpsUpgrades",
+    "LensOverlay",
+    "MediaRouter",
+    "NetworkTimeServiceQuerying",
+    "OptimizationHints",
+    "PaintHolding",
+    "PreconnectToSearch",
+    "ThirdPartyStoragePartitioning",
+)
+ARGUMENTS = ("--disable-gpu", f"--disable-features={','.join((*DISABLED, *UNSEEN))}")
 REMEDY = "no Chromium on this machine; run `make unit`, or install one"
 
 
