@@ -174,3 +174,13 @@ def test_the_job_prints_the_diagnosis_alone(session: Path, tmp_path: Path, capsy
 def test_the_job_names_its_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(str(tmp_path), "none") == 1
     assert capsys.readouterr().err.endswith("has no trace; choose another session\n")
+
+
+def test_the_job_names_a_store_that_takes_no_result(
+    session: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (session / "diagnosis.json").mkdir()
+    assert run(str(tmp_path), "s1") == 1
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["session"] == "s1"
+    assert printed.err.splitlines()[-1].startswith(f"{tmp_path}")

@@ -44,6 +44,7 @@ A tenant wrote the traces, so the reader may be theirs: it has no token, no capa
 {{- $_ := set $container "command" (list "python" "-m" "mldiagnostics_diagnosis") }}
 {{- $_ := set $container "securityContext" (include "mldiag.containerSecurity" . | fromYaml) }}
 {{- $_ := set $container "resources" $diagnosis.resources }}
+{{- $_ := set $container "terminationMessagePolicy" "FallbackToLogsOnError" }}
 {{- $buckets := include "mldiag.buckets" . | fromYaml }}
 {{- $mounts := list $tmp }}
 {{- $memory := dict "resourceFieldRef" (dict "containerName" "diagnosis" "resource" "limits.memory") }}

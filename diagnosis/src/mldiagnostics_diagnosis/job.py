@@ -17,7 +17,7 @@ from mldiagnostics_diagnosis.sessions import diagnose_session
 def run(log_directory: str, session: str) -> int:
     """Diagnose a session and print the result as one line of JSON.
 
-    Return 1 if there is none.
+    Return 1 if there is none, or if it is not stored: nobody else reads what it prints.
     """
     try:
         result = diagnose_session(open_store(log_directory), session)
@@ -25,4 +25,8 @@ def run(log_directory: str, session: str) -> int:
         sys.stderr.write(f"{error}\n")
         return 1
     sys.stdout.write(json.dumps(result.diagnosis.to_json()) + "\n")
+    if result.unstored:
+        sys.stdout.flush()
+        sys.stderr.write(f"{result.unstored}\n")  # the last line, which Kubernetes shows
+        return 1
     return 0

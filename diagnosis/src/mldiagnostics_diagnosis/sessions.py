@@ -50,6 +50,8 @@ class SessionDiagnosis:
     summaries: tuple[HostSummary, ...]
     unreadable: tuple[str, ...]
     """One message for each trace without a summary."""
+    unstored: str
+    """Why `diagnosis.json` is not stored, although it was to be; else empty."""
 
 
 def diagnose_session(
@@ -87,9 +89,9 @@ def diagnose_session(
     diagnosis = diagnose(
         summaries, session=session, hosts=record.hosts, missing=missing, narrowed_by=record.narrowed_by
     )
-    if write:
-        _put(store, diagnosis_key(session), json.dumps(diagnosis.to_json()).encode())
-    return SessionDiagnosis(diagnosis, summaries, unreadable)
+    content = json.dumps(diagnosis.to_json()).encode()
+    unstored = _put(store, diagnosis_key(session), content) if write else ""
+    return SessionDiagnosis(diagnosis, summaries, unreadable, unstored)
 
 
 def read_summaries(store: Store, session: str) -> list[HostSummary]:
@@ -157,12 +159,10 @@ def _read(store: Store, key: str) -> HostSummary | None:
         return None
 
 
-def _put(store: Store, key: str, content: bytes) -> None:
-    """Store a file whole, unless the store is read-only.
-
-    The diagnosis is printed in any case.
-    """
+def _put(store: Store, key: str, content: bytes) -> str:
+    """Store a file whole; return why it cannot be stored, else empty."""
     try:
         store.put(key, content, replace=True)
-    except (StoreError, OSError):
-        return
+    except (StoreError, OSError) as error:
+        return str(error)
+    return ""

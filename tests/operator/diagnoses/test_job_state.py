@@ -55,6 +55,19 @@ def test_a_container_that_cannot_start_blocks_its_job(pods: list[dict[str, Any]]
             [pod(terminated={"exitCode": 137, "reason": "OOMKilled"})],
             "OOMKilled: its container ended with code 137",
         ),
+        (
+            {"conditions": [DEADLINE]},
+            [
+                pod(
+                    terminated={
+                        "exitCode": 1,
+                        "reason": "Error",
+                        "message": '{"version": 1}\n/traces: the disk is full\n',
+                    }
+                )
+            ],
+            "Error: its container ended with code 1: /traces: the disk is full",
+        ),
     ],
 )
 def test_a_lost_result_is_explained_by_its_container_or_its_job(

@@ -24,7 +24,6 @@ from support.cluster.definitions import install
 from support.cluster.grants import grant
 from support.cluster.operating import DEADLINE_S
 from support.cluster.quota import limit_objects
-from support.cluster.quota import limit_objects
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

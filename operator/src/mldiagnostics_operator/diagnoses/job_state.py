@@ -53,7 +53,10 @@ def loss(job: Mapping[str, Any], pods: Iterable[Mapping[str, Any]]) -> str:
         ended = (status.get("state") or {}).get("terminated") or {}
         if ended.get("exitCode"):
             reason = ended.get("reason") or "Error"
-            return f"{reason}: its container ended with code {ended['exitCode']}"
+            lines = str(ended.get("message") or "").split("\n")  # the end of the log
+            last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+            text = f"{reason}: its container ended with code {ended['exitCode']}"
+            return f"{text}: {last}"[:_LENGTH] if last else text
     for kind in _FAILED:
         condition = condition_of(job, kind)
         if condition is not None and condition.holds:
