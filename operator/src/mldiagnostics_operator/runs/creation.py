@@ -165,10 +165,10 @@ class RunCreation:
         try:
             body = await self._services.cluster.create(path, manifest)
             self._services.telemetry.runs.created()
-        except Conflict:
+        except Conflict:  # raised again if the existing one is gone meanwhile: the next try creates it
             existing = await self._services.cluster.items(path, dict, fields=f"metadata.name={metadata['name']}")
             if not existing:
-                return None
+                raise
             body = existing[0]
         except NotFound:
             return None
