@@ -4,8 +4,11 @@ usage: training_jax.py PORT PROGRESS_FILE [--tensorflow-importable | --idle]
 """
 
 import sys
+import time
 import types
 from pathlib import Path
+
+REST_SECONDS = 0.01  # between steps, for the tests beside
 
 
 def make_tensorflow_importable() -> None:
@@ -32,6 +35,7 @@ def main(port: int, progress: Path, *, idle: bool) -> None:
                 x = step(x).block_until_ready()
             number += 1
             progress.write_text(str(number))
+        time.sleep(REST_SECONDS)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,12 @@ usage: training_tensorflow.py PORT PROGRESS_FILE
 """
 
 import sys
+import time
 from pathlib import Path
 
 import tensorflow as tf
+
+REST_SECONDS = 0.01  # between steps, for the tests beside
 
 
 def main(port: int, progress: Path) -> None:
@@ -19,6 +22,7 @@ def main(port: int, progress: Path) -> None:
             x = step(x)
         number += 1
         progress.write_text(str(number))
+        time.sleep(REST_SECONDS)
 
 
 if __name__ == "__main__":
