@@ -22,7 +22,7 @@ from mldiagnostics.lifecycle import current_run
 from mldiagnostics.lifecycle.outcome import ExitEvidence
 from mldiagnostics.pipeline.buffer import child_of_multiprocessing
 from mldiagnostics.run import preemption
-from mldiagnostics.run.main_program import exception_of, has_returned, main_frame, raised_exit
+from mldiagnostics.run.main_program import caller, exception_of, has_returned, main_frame, raised_exit
 from mldiagnostics.run.python_hooks import watch_exceptions, watch_exits, watch_threads
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class ExitHooks:
     def __init__(self) -> None:
         self._pid = os.getpid()
         self._main = main_frame()
+        self._child: FrameType | None = None
+        """The frame that runs this child of `multiprocessing`."""
         self._previous: Any = None
         self._uncaught = self._thread = self._signal = self._handled = ""
         self._exits: tuple[object, ...] = ()
@@ -67,8 +69,9 @@ class ExitHooks:
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._release_in_child)
         if child_of_multiprocessing() is not None:
-            from multiprocessing import util  # noqa: PLC0415 - loaded already
+            from multiprocessing import process, util  # noqa: PLC0415 - loaded already
 
+            self._child = caller(process.BaseProcess._bootstrap.__code__)  # type: ignore[attr-defined]  # noqa: SLF001
             util.Finalize(None, self._on_child_exit, exitpriority=100)  # forked ones end without exit handlers
         if not _in_notebook():
             watch_exits(self._note_exit)
@@ -143,6 +146,8 @@ class ExitHooks:
         self._ended = True
         if self.is_ours() and not hasattr(sys, "ps1"):
             self._note_end(self._main)
+            if self._child is not None and (code := self._child.f_locals.get("exitcode")):
+                self._exits = (code,)  # since Python 3.13 also forked children run exit handlers, without an exception
         self._close_run()
 
     def _note_end(self, main: FrameType | None) -> None:

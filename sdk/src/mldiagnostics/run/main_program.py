@@ -35,6 +35,14 @@ def main_frame() -> FrameType | None:
     return program
 
 
+def caller(code: CodeType) -> FrameType | None:
+    """Return the frame of a function that is being called, None if it is not."""
+    frame: FrameType | None = sys._getframe()  # noqa: SLF001 - a documented function
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return frame
+
+
 def has_returned(frame: FrameType | None) -> bool | None:
     """Return whether the frame ran to its end, None if that is unknown."""
     if frame is None or frame.f_lasti < 0:
