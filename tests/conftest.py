@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -74,10 +76,15 @@ async def browser() -> AsyncIterator[Browser]:
     if program is None:
         pytest.skip(REMEDY)
     expect.set_options(timeout=1000 * DEADLINE_S)
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=program, args=ARGUMENTS, timeout=120_000)
-        yield browser
-        await browser.close()
+    # The path of its socket is at most 107 bytes long.
+    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as folder:
+        async with async_playwright() as playwright:
+            env = {**os.environ, "TMPDIR": folder}
+            browser = await playwright.chromium.launch(
+                executable_path=program, args=ARGUMENTS, env=env, timeout=120_000
+            )
+            yield browser
+            await browser.close()
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -89,7 +89,7 @@ def test_pods_with_much_text_have_no_key(spec: Object) -> None:
 def test_a_deeply_nested_volume_has_no_key() -> None:
     pod = a.job().pods[0]
     volume: Any = {}
-    for _ in range(1000):
+    for _ in range(100_000):
         volume = {"nested": volume}
     spec = {**pod["spec"], "volumes": [{"name": "mldiagnostics", **volume}]}
     assert decision_key({**pod, "spec": spec}, "ml") is None

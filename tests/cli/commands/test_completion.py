@@ -24,20 +24,20 @@ TRIES = 5
 
 SHELLS = [shell for shell in ("bash", "zsh", "fish") if shutil.which(shell)]
 TYPED = {
-    "bash": (["--norc", "-i"], "source {folder}/completion"),
-    "zsh": (["-f", "-i"], "autoload -Uz compinit; compinit -u -d {folder}/dump; source {folder}/completion"),
+    "bash": (["--norc", "-i"], "source '{folder}/completion'"),
+    "zsh": (["-f", "-i"], "autoload -Uz compinit; compinit -u -d '{folder}/dump'; source '{folder}/completion'"),
 }
 """Arguments of a shell in a terminal, and the line that prepares it."""
 SCRIPTS = {
     "bash": """
         compopt() {{ :; }}  # it works in a completion only
-        source {script}
+        source '{script}'
         COMP_WORDS=({line}) COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
         _{function}_completion {program}
         printf '%s\\n' "${{COMPREPLY[@]}}"
     """,
     "fish": """
-        source {script}
+        source '{script}'
         complete -C '{line}'
     """,
 }

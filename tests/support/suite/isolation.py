@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 import time
 from itertools import count
@@ -27,6 +28,8 @@ KEPT = {
 KEPT_PREFIXES = ("PYTHON", "PYTEST_", "PY_", "COVERAGE_", "HYPOTHESIS_", "TESTS_")
 CHOSEN = "TESTS_"
 ALWAYS = {"TZ": "UTC", "LC_ALL": "C.UTF-8"}
+if sys.version_info >= (3, 12):  # programs of tests fork beside their threads, and say nothing
+    ALWAYS["PYTHONWARNINGS"] = "ignore:This process:DeprecationWarning"
 UMASK = 0o022
 MARK = f"{ambient.PREFIX}WORLD"
 """The folder of the process that hid the variables; its workers inherit it."""
