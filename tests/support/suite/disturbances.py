@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
-SUPPORT = ROOT / "tests/support"
+SUPPORT = Path(__file__).parents[1]
 BUSY = 8
 """Processes that compute beside the tests; eight on two cores are the load of a shared machine."""
 
@@ -82,8 +81,6 @@ DISTURBANCES = (
 
 def together(disturbances: Sequence[Disturbance]) -> Disturbance:
     """Return one disturbance that makes several; of two values of a variable, or two Pythons, the last one counts."""
-    if len(disturbances) == 1:
-        return disturbances[0]
     return Disturbance(
         "+".join(each.name for each in disturbances),
         "; ".join(each.about for each in disturbances),

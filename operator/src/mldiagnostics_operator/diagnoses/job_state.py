@@ -52,11 +52,10 @@ def loss(job: Mapping[str, Any], pods: Iterable[Mapping[str, Any]]) -> str:
     for status in _container_statuses(pods):
         ended = (status.get("state") or {}).get("terminated") or {}
         if ended.get("exitCode"):
-            reason = ended.get("reason") or "Error"
-            lines = str(ended.get("message") or "").split("\n")  # the end of the log
-            last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-            text = f"{reason}: its container ended with code {ended['exitCode']}"
-            return f"{text}: {last}"[:_LENGTH] if last else text
+            lines = (line.strip() for line in reversed(str(ended.get("message") or "").split("\n")))  # of its log
+            code = f"its container ended with code {ended['exitCode']}"
+            parts = [ended.get("reason") or "Error", code, next(filter(None, lines), "")]
+            return ": ".join(filter(None, parts))[:_LENGTH]
     for kind in _FAILED:
         condition = condition_of(job, kind)
         if condition is not None and condition.holds:
