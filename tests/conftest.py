@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -67,8 +68,15 @@ async def namespace(admin: ApiClient) -> str:
     return name
 
 
+@pytest.fixture(scope="session")
+def plain_folder() -> Iterator[Path]:
+    """A folder of all tests; its path is short, and needs no quotes in a shell or in a chart."""
+    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def browser() -> AsyncIterator[Browser]:
+async def browser(plain_folder: Path) -> AsyncIterator[Browser]:
     """A Chromium without a window."""
     from playwright.async_api import async_playwright, expect
 
@@ -76,15 +84,12 @@ async def browser() -> AsyncIterator[Browser]:
     if program is None:
         pytest.skip(REMEDY)
     expect.set_options(timeout=1000 * DEADLINE_S)
-    # The path of its socket is at most 107 bytes long.
-    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as folder:
-        async with async_playwright() as playwright:
-            env = {**os.environ, "TMPDIR": folder}
-            browser = await playwright.chromium.launch(
-                executable_path=program, args=ARGUMENTS, env=env, timeout=120_000
-            )
-            yield browser
-            await browser.close()
+    async with async_playwright() as playwright:
+        # The path of its socket is at most 107 bytes long.
+        env = {**os.environ, "TMPDIR": str(plain_folder)}
+        browser = await playwright.chromium.launch(executable_path=program, args=ARGUMENTS, env=env, timeout=120_000)
+        yield browser
+        await browser.close()
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -79,7 +80,7 @@ def test_errors_name_the_input_and_the_remedy(mldiag: CommandLine, ids: list[str
     assert "cannot be written: Is a directory" in mldiag.failure("goodput", ids[0], "--out", "/")
     root = mldiag.run("goodput", mldiag.env["MLDIAG_STORAGE"])
     assert root.code == 1
-    assert [line.strip().partition(" /")[0] for line in root.err.splitlines()[1:]] == ["mldiag goodput"] * 2
+    assert [shlex.split(line)[:2] for line in root.err.splitlines()[1:]] == [["mldiag", "goodput"]] * 2
 
 
 @pytest.fixture(scope="module")

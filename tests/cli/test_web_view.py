@@ -20,6 +20,8 @@ from support.servers.emulator import running_emulator
 from support.servers.emulator_faults import faulty_proxy
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mldiagnostics.store import Store
     from support.programs.command_line import CommandLine
 
@@ -42,10 +44,10 @@ def listed_runs(page: str) -> list[str]:
     return [run["key"] for run in json.loads(body_of(f"{page}api/runs"))["runs"]]
 
 
-def test_the_page_is_opened_in_a_browser_until_ctrl_c(mldiag: CommandLine, store: Store) -> None:
+def test_the_page_is_opened_in_a_browser_until_ctrl_c(mldiag: CommandLine, store: Store, plain_folder: Path) -> None:
     put_run(store, "4f6c", created=1.0)
-    browser = mldiag.folder / "browser"
-    browser.write_text(f'#!/bin/sh\necho "$1" > {mldiag.folder}/pipe\n')
+    browser = plain_folder / f"browser-{mldiag.folder.name}"
+    browser.write_text(f"#!/bin/sh\necho \"$1\" > '{mldiag.folder}/pipe'\n")
     browser.chmod(0o755)
     os.mkfifo(mldiag.folder / "pipe")  # a reader waits for the browser
     env = mldiag.environment({"BROWSER": str(browser)})

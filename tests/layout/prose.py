@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
+TEXTS = {tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+"""Tokens of strings; since Python 3.12 an f-string has tokens of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ def check_python(source: str, *, first_lines: bool, private_locals: bool) -> Ite
     docstrings = dict((*_attributes(tree), *(_docstrings(tree) if first_lines else ())))
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         line = token.start[0]
-        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and " " in token.string):
+        if token.type == tokenize.COMMENT or (token.type in TEXTS and " " in token.string):
             yield from check_text(token.string.lstrip("#rbfuRBFU\"' "), line)
         if token.type == tokenize.NAME:
             words = PRIVATE_WORDS.intersection(token.string.lower().split("_"))

@@ -50,8 +50,8 @@ def run_all(folder: Path, *stages: Stage, limit: int = 2) -> tuple[dict[str, Res
 def test_two_stages_run_side_by_side_and_each_output_is_shown_whole(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)  # a writer waits for a reader: neither ends without the other
-    writer = stage("writer", f"echo first; echo word > {pipe}; echo second")
-    results, output = run_all(tmp_path, writer, stage("reader", f"cat {pipe}"))
+    writer = stage("writer", f"echo first; echo word > '{pipe}'; echo second")
+    results, output = run_all(tmp_path, writer, stage("reader", f"cat '{pipe}'"))
     assert set(results.values()) == {Result.PASSED}
     assert "first\nsecond\n==> stage writer: passed" in output
     assert "word\n==> stage reader: passed" in output
@@ -60,7 +60,7 @@ def test_two_stages_run_side_by_side_and_each_output_is_shown_whole(tmp_path: Pa
 def test_a_stage_aside_leaves_the_processor_to_others_and_so_do_its_daemons(tmp_path: Path) -> None:
     program = tmp_path / "aside.py"
     program.write_text(DAEMON)
-    command = f"nice; {sys.executable} {program} {tmp_path}"
+    command = f"nice; {sys.executable} '{program}' '{tmp_path}'"
     run_all(tmp_path, replace(stage("aside", command), niceness=3))
     niceness, *shares = (tmp_path / "aside.log").read_text().splitlines()
     assert niceness == str(min(os.nice(0) + 3, 19))
@@ -106,7 +106,7 @@ def test_a_failed_test_is_named_while_its_stage_runs(tmp_path: Path) -> None:
                 pipe.write_text("the stage may end\n")
             return super().write(text)
 
-    failing = stage("unit", f"echo '{FAILED_NOW}test_x.py::test_x'; read line < {pipe}; echo end")
+    failing = stage("unit", f"echo '{FAILED_NOW}test_x.py::test_x'; read line < '{pipe}'; echo end")
     out = Opening()
     run([failing], tmp_path, limit=1, out=out)
     assert out.getvalue().index("failed: test_x.py::test_x") < out.getvalue().index("end")
@@ -114,7 +114,10 @@ def test_a_failed_test_is_named_while_its_stage_runs(tmp_path: Path) -> None:
 
 def test_an_order_holds_where_one_could_start_earlier(tmp_path: Path) -> None:
     file = tmp_path / "file"
-    gate, unit = stage("gate", f"echo gate >> {file}"), stage("unit", f"echo unit >> {file}", after=("gate", "absent"))
+    gate, unit = (
+        stage("gate", f"echo gate >> '{file}'"),
+        stage("unit", f"echo unit >> '{file}'", after=("gate", "absent")),
+    )
     assert set(run_all(tmp_path, unit, gate)[0].values()) == {Result.PASSED}
     assert file.read_text() == "gate\nunit\n"
 
@@ -124,7 +127,7 @@ def test_an_interrupt_ends_the_stages_that_run(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     program = f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r})\nfrom pathlib import Path\n"
     program += "from support.suite.stage_process import Stage\nfrom support.suite.stages import run\n"
-    program += f"sleeper = Stage('x', 'x', ['sh', '-c', 'exec sleep 600 > {pipe}'], Path('/'), 'long')\n"
+    program += f"sleeper = Stage('x', 'x', ['sh', '-c', 'exec sleep 600 > \"$0\"', {str(pipe)!r}], Path('/'), 'long')\n"
     program += f"run([sleeper], Path({str(tmp_path)!r}), limit=2)\n"
     process = subprocess.Popen([sys.executable, "-c", program], start_new_session=True, stderr=subprocess.PIPE)
     with pipe.open("rb") as held_by_the_stage:  # opens when the stage runs, and ends with it
@@ -144,7 +147,7 @@ def test_a_stage_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) ->
         pipe = tmp_path / f"pipe-{silence_s:g}"
         os.mkfifo(pipe)
         held_by_what_it_started = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-        program = f"import faulthandler, os\nfaulthandler.enable()\nos.system('exec sleep 600 > {pipe}')\n"
+        program = f"import faulthandler, os\nfaulthandler.enable()\nos.system('exec sleep 600 > \"{pipe}\"')\n"
         stages = [
             Stage("unit", "unit", [sys.executable, "-c", program], ROOT, "long"),
             Stage("contract", "contract", ["true"], ROOT, "short", after=("unit",)),

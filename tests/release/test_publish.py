@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -89,7 +90,8 @@ def test_a_dry_run_prints_the_commands_and_calls_nothing(dist: Path, capsys: pyt
     assert not (dist.parent / "calls").exists()
     printed = capsys.readouterr().err
     assert f"  cosign sign --yes {REGISTRY}/{PARTS[0].name}@sha256:DIGEST\n" in printed
-    assert f"  helm push {dist}/charts/{PARTS[1].name}-1.2.3.tgz oci://{REGISTRY}/charts\n" in printed
+    chart = shlex.quote(f"{dist}/charts/{PARTS[1].name}-1.2.3.tgz")
+    assert f"  helm push {chart} oci://{REGISTRY}/charts\n" in printed
 
 
 def test_nothing_is_pushed_if_a_file_is_missing(dist: Path) -> None:

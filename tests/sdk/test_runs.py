@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -137,4 +138,7 @@ def test_the_directory_of_a_run_is_not_a_root(tmp_path: Path) -> None:
     put_run(open_store(str(tmp_path)), "abc")
     ended = command(str(tmp_path / "abc"))
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert f"this is the directory of one run; write python -m mldiagnostics.runs {tmp_path} abc" in ended.stderr
+    assert (
+        f"this is the directory of one run; write python -m mldiagnostics.runs {shlex.quote(str(tmp_path))} abc"
+        in ended.stderr
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import tempfile
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -129,14 +130,19 @@ SITUATIONS = [everything, leader, slices, without_ours, reporting, peer, annotat
 Situation = "Callable[[Path], ProgramResult]"
 
 
+def own_folder(plain_folder: Path) -> Path:
+    """Return a new folder whose path the charts accept."""
+    return Path(tempfile.mkdtemp(dir=plain_folder))
+
+
 @pytest.fixture(scope="module")
-def result_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Any], ProgramResult]:
+def result_of(plain_folder: Path) -> Callable[[Any], ProgramResult]:
     """Return the results of a situation's program, which runs once."""
     results: dict[Any, ProgramResult] = {}
 
     def result(situation: Any) -> ProgramResult:
         if situation not in results:
-            results[situation] = situation(tmp_path_factory.mktemp(situation.__name__))
+            results[situation] = situation(own_folder(plain_folder))
         return results[situation]
 
     return result
@@ -271,11 +277,12 @@ def test_no_variable_causes_a_warning(situation: Any, result_of: Callable[[Any],
 
 @pytest.mark.parametrize("annotation", [None, "10003,10004"])
 @pytest.mark.peers
-def test_the_profiler_listens_on_the_injected_port(annotation: str | None, tmp_path: Path) -> None:
-    values = chart_values(tmp_path)
+def test_the_profiler_listens_on_the_injected_port(annotation: str | None, plain_folder: Path) -> None:
+    folder = own_folder(plain_folder)
+    values = chart_values(folder)
     annotations = {names.PROFILER_PORTS_ANNOTATION: annotation} if annotation else {}
     pod = injected(values, one_job(), 0, annotations=annotations)
-    result = run_in(pod, tmp_path, prepare="import jax", arguments=", on_demand_xprof=True")
+    result = run_in(pod, folder, prepare="import jax", arguments=", on_demand_xprof=True")
     assert pod.environment["MLDIAG_PROFILER_PORT"] == (annotation or str(values["profilerPort"])).partition(",")[0]
     assert result.document["profiler"]["port"] == int(pod.environment["MLDIAG_PROFILER_PORT"])
     assert result.reported["complaints"] == {}, result.err
@@ -300,9 +307,9 @@ assert run.recording.flush(120)
 
 
 @pytest.fixture(scope="module")
-def sinks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bool]:
+def sinks(plain_folder: Path) -> dict[str, bool]:
     """Return whether each sink of the chart's values got the metric of the program."""
-    folder, port = tmp_path_factory.mktemp("sinks"), free_port()
+    folder, port = own_folder(plain_folder), free_port()
     with grpc_receiver() as by_grpc, http_receiver() as by_http, logging_server() as logging:
         urls = [
             *("jsonl:", "stdout:", f"tensorboard:{folder}/curves", f"prometheus:127.0.0.1:{port}"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import socket
 import subprocess
 import sys
@@ -38,7 +39,7 @@ def test_hosts_of_arguments_and_files_are_captured(mldiag: CommandLine, server: 
     row = ended.out.splitlines()[1].split()
     assert row[:3] == [f"127.0.0.1:{server.port}", "Captured", "Captured"]
     assert "1/1 127.0.0.1" in ended.err
-    assert f"To open it: xprof --logdir {mldiag.folder}/profiles" in ended.err
+    assert f"To open it: xprof --logdir {shlex.quote(f'{mldiag.folder}/profiles')}" in ended.err
     [trace] = (mldiag.folder / "profiles/plugins/profile/first").glob("*.xplane.pb")
     assert trace.stat().st_size
     again = mldiag.failure("capture", "127.0.0.1", *options)

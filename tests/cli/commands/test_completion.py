@@ -90,7 +90,7 @@ def test_a_line_that_is_typed_in_a_terminal_is_completed(shell: str, mldiag: Com
         [shell, *arguments], stdin=end, stdout=end, stderr=end, env=with_scripts(mldiag, tmp_path) | {"TERM": "dumb"}
     )
     os.close(end)
-    os.write(terminal, f"{setup.format(folder=tmp_path)}\nmldiag runs ge\t --help > {shown}\nexit\n".encode())
+    os.write(terminal, f"{setup.format(folder=tmp_path)}\nmldiag runs ge\t --help > '{shown}'\nexit\n".encode())
     printed = b""
     try:
         while part := os.read(terminal, 65536):

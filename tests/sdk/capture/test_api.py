@@ -14,18 +14,21 @@ import pytest_asyncio
 from mldiagnostics.capture import CaptureReport, Reason, TargetState, capture
 from mldiagnostics.errors import ConfigurationError, StoreError
 from mldiagnostics.store import open_store
+from support.ipv6 import HAS_IPV6
 from support.servers.profiler_process import profiler_process
 from support.servers.profiler_servers import FakeProfiler
+
+OTHER_ADDRESS = "[::1]" if HAS_IPV6 else "127.0.0.2"
 
 
 @pytest_asyncio.fixture
 async def two() -> AsyncIterator[list[FakeProfiler]]:
-    async with FakeProfiler().serving() as one, FakeProfiler().serving("[::1]") as other:
+    async with FakeProfiler().serving() as one, FakeProfiler().serving(OTHER_ADDRESS) as other:
         yield [one, other]
 
 
 def addresses(servers: list[FakeProfiler]) -> list[str]:
-    return [f"127.0.0.1:{servers[0].port}", f"[::1]:{servers[1].port}"]
+    return [f"127.0.0.1:{servers[0].port}", f"{OTHER_ADDRESS}:{servers[1].port}"]
 
 
 async def aside(servers: list[FakeProfiler], storage: Path, **options: object) -> CaptureReport:

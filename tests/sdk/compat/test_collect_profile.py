@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics.collect_profile import main
+from support.ipv6 import needs_ipv6
 from support.servers.profiler_servers import FakeProfiler
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ async def test_a_file_may_have_the_name_of_this_machine(
     assert [file.name for file in (tmp_path / "plugins/profile/s1").glob("*.pb")] == ["this-pod.xplane.pb"]
 
 
+@needs_ipv6
 async def test_a_host_that_is_not_captured_is_a_failure(
     server: FakeProfiler, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -219,7 +219,7 @@ def test_the_storage_of_runs_lists_them(tmp_path: Path) -> None:
     lines = err.decode().splitlines()
     assert (process.returncode, out, len(lines)) == (1, b"", 22)
     assert lines[0].endswith(f"{tmp_path}: not a goodput log; 25 logs are below it:")
-    assert lines[1].startswith(f"  python -m mldiagnostics.goodput {tmp_path}/run-24   # ")
+    assert lines[1].startswith(f"  python -m mldiagnostics.goodput {shlex.quote(f'{tmp_path}/run-24')}   # ")
     assert lines[1].endswith(r"a\x1bb")
     assert lines[-1] == "  … and 5 more"
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics.profiling.ports import is_free, listener
+from support.ipv6 import needs_ipv6
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,10 @@ def listening(family: socket.AddressFamily, address: str, *, shared: bool) -> It
 @pytest.mark.parametrize("shared", [False, True], ids=["alone", "SO_REUSEPORT"])
 @pytest.mark.parametrize(
     ("family", "address"),
-    [(socket.AF_INET, "0.0.0.0"), (socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::"), (socket.AF_INET6, "::1")],
+    [
+        *((socket.AF_INET, address) for address in ("0.0.0.0", "127.0.0.1")),
+        *(pytest.param(socket.AF_INET6, address, marks=needs_ipv6) for address in ("::", "::1")),
+    ],
 )
 def test_a_port_with_a_listener_is_not_free(family: socket.AddressFamily, address: str, *, shared: bool) -> None:
     with listening(family, address, shared=shared) as port:

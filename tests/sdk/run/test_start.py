@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -59,7 +60,7 @@ run.configs.userConfigs.lr = 0.2
 def test_the_line_at_start_says_how_to_look(programs: Programs) -> None:
     hidden = "import sys\nsys.modules['mldiagnostics_cli'] = None"
     ended = programs.run(f"{hidden}\n{BEGIN}\nmachinelearning_run('job')\n")
-    command = ended.err.strip().rpartition("look at it with ")[2].split()
+    command = shlex.split(ended.err.strip().rpartition("look at it with ")[2])
     shown = programs.run(
         f"import runpy, sys\nsys.argv = {command[2:]!r}\nrunpy.run_module('{command[2]}', run_name='__main__')"
     )
@@ -68,7 +69,7 @@ def test_the_line_at_start_says_how_to_look(programs: Programs) -> None:
 
 def test_the_line_at_start_names_the_view_where_it_is_installed(programs: Programs) -> None:
     ended = programs.run(f"{BEGIN}\nmachinelearning_run('job')\n")
-    assert ended.err.strip().endswith(f", look at it with mldiag view {programs.storage}")
+    assert ended.err.strip().endswith(f", look at it with mldiag view {shlex.quote(str(programs.storage))}")
 
 
 WRONG = {

@@ -49,10 +49,11 @@ def in_shell(script: str, *start: str) -> list[str]:
 
 
 BUSY_BESIDE = f'for each in {{1..{BUSY}}}; do (while :; do :; done) & done; "$@"; code=$?; kill $(jobs -p); exit $code'
-NO_IPV6 = 'ip link set lo up && echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6 && exec "$@"'
-# The cache of tools stays where it is (`cluster.paths`).
+# Without another network than its own, uv reads its cache alone.
+NO_IPV6 = 'ip link set lo up && echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6 && UV_OFFLINE=1 exec "$@"'
+# The caches of tools, of uv and of Go stay where they are.
 READ_ONLY_HOME = (
-    'export MLDIAG_CACHE="${MLDIAG_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/mldiagnostics}" HOME=/proc; exec "$@"'
+    'export XDG_CACHE_HOME="${XDG_CACHE_HOME:-$HOME/.cache}" GOPATH="${GOPATH:-$HOME/go}" HOME=/proc; exec "$@"'
 )
 
 DISTURBANCES = (

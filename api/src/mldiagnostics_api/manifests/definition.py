@@ -1,5 +1,6 @@
 """The CustomResourceDefinitions, made from the models."""
 
+import inspect
 from dataclasses import dataclass
 from typing import Any, Final, get_args
 
@@ -63,7 +64,7 @@ class Definition:
         fields, docstrings, resource = self.model.model_fields, field_docstrings(self.model), self.resource
         return {
             "type": "object",
-            "description": self.model.__doc__,
+            "description": inspect.getdoc(self.model),
             "properties": {
                 "apiVersion": {"type": "string", "description": f"{resource.api_version}."},
                 "kind": {"type": "string", "description": f"{resource.kind}."},

@@ -120,10 +120,10 @@ early.record_job_start_time()
 with machinelearning_run("run", gcs_path="storage", log_system_metrics=False):
     late.record_job_start_time()
     early.flush()
-print(find_log("early", "goodput_job"), find_log("late", "goodput_job"), find_log("late", "other"))
+print(find_log("early", "goodput_job"), find_log("late", "goodput_job"), find_log("late", "other"), sep="\\n")
 """
     out, _ = run_program(body, tmp_path, MLDIAG_GOODPUT_LOG="")
-    early, late, other = out.split()
+    early, late, other = out.splitlines()
     assert early == f"{tmp_path}/mldiagnostics/goodput/goodput_job/early"
     assert late == f"{tmp_path}/storage/goodput/goodput_job/late"
     assert other == f"{tmp_path}/mldiagnostics/goodput/other/late"
@@ -179,7 +179,7 @@ for name in ("first", "second"):
     print(run.directory)
 """
     out, _ = run_program(body, tmp_path)
-    for name, directory in zip(("FIRST", "SECOND"), out.split(), strict=True):
+    for name, directory in zip(("FIRST", "SECOND"), out.splitlines(), strict=True):
         events = [event for event in events_in(directory).events if isinstance(event.arg, str)]
         assert [(event.code, event.arg) for event in events] == [
             (EventCode.CUSTOM_START, name),

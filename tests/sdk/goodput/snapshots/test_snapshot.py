@@ -102,7 +102,7 @@ DAMAGES: dict[str, Callable[[Path, Path], object]] = {
     "no position": lambda _, path: path.write_bytes(path.read_bytes().replace(b'"position"', b'"p"', 1)),
     "another version": lambda _, path: path.write_bytes(path.read_bytes().replace(b'{"v": 3', b'{"v": 2', 1)),
     "another log": lambda folder, path: path.write_bytes(
-        path.read_bytes().replace(str(folder).encode(), str(folder)[:-1].encode(), 1)
+        path.read_bytes().replace(folder.name.encode(), folder.name[:-1].encode(), 1)
     ),
     "a shrunk log": shrink,
     "a new log of the same name": make_anew,
