@@ -70,9 +70,15 @@ async def namespace(admin: ApiClient) -> str:
 
 @pytest.fixture(scope="session")
 def plain_folder() -> Iterator[Path]:
-    """A folder of all tests; its path is short, and needs no quotes in a shell or in a chart."""
+    """The folder of all of `plain_path`."""
     with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as folder:
         yield Path(folder)
+
+
+@pytest.fixture
+def plain_path(plain_folder: Path) -> Path:
+    """A folder as `tmp_path`; its path is short, and needs no quotes in a shell or in a chart."""
+    return Path(tempfile.mkdtemp(dir=plain_folder))
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

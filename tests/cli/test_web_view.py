@@ -44,9 +44,9 @@ def listed_runs(page: str) -> list[str]:
     return [run["key"] for run in json.loads(body_of(f"{page}api/runs"))["runs"]]
 
 
-def test_the_page_is_opened_in_a_browser_until_ctrl_c(mldiag: CommandLine, store: Store, plain_folder: Path) -> None:
+def test_the_page_is_opened_in_a_browser_until_ctrl_c(mldiag: CommandLine, store: Store, plain_path: Path) -> None:
     put_run(store, "4f6c", created=1.0)
-    browser = plain_folder / f"browser-{mldiag.folder.name}"
+    browser = plain_path / "browser"
     browser.write_text(f"#!/bin/sh\necho \"$1\" > '{mldiag.folder}/pipe'\n")
     browser.chmod(0o755)
     os.mkfifo(mldiag.folder / "pipe")  # a reader waits for the browser

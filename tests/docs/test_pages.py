@@ -30,6 +30,6 @@ def variables(page: Path) -> dict[str, str]:
 
 @pytest.mark.peers
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_reader_sees_the_output_that_the_page_shows(page: Path, tmp_path: Path) -> None:
-    with closing(Shell(tmp_path, variables(page))) as shell:
-        run_page(page, shell, tmp_path)
+def test_a_reader_sees_the_output_that_the_page_shows(page: Path, plain_path: Path) -> None:
+    with closing(Shell(plain_path, variables(page))) as shell:
+        run_page(page, shell, plain_path)

@@ -94,8 +94,8 @@ def test_a_slow_disk_delays_the_changes_of_files_and_nothing_else(tmp_path: Path
     assert done.stdout.split() == ["0.005", "0.005", "0.005", "0.05"]
 
 
-def test_a_failing_test_is_named(tmp_path: Path, plain_folder: Path) -> None:
-    failing = plain_folder / "test_never.py"
+def test_a_failing_test_is_named(tmp_path: Path, plain_path: Path) -> None:
+    failing = plain_path / "test_never.py"
     failing.write_text("def test_never():\n    assert 1 == 2\n")
     command = [sys.executable, "tests/flakes.py", "-n", "1", "--only", "none", f"--logs={tmp_path}", str(failing)]
     done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)

@@ -277,12 +277,11 @@ def test_no_variable_causes_a_warning(situation: Any, result_of: Callable[[Any],
 
 @pytest.mark.parametrize("annotation", [None, "10003,10004"])
 @pytest.mark.peers
-def test_the_profiler_listens_on_the_injected_port(annotation: str | None, plain_folder: Path) -> None:
-    folder = own_folder(plain_folder)
-    values = chart_values(folder)
+def test_the_profiler_listens_on_the_injected_port(annotation: str | None, plain_path: Path) -> None:
+    values = chart_values(plain_path)
     annotations = {names.PROFILER_PORTS_ANNOTATION: annotation} if annotation else {}
     pod = injected(values, one_job(), 0, annotations=annotations)
-    result = run_in(pod, folder, prepare="import jax", arguments=", on_demand_xprof=True")
+    result = run_in(pod, plain_path, prepare="import jax", arguments=", on_demand_xprof=True")
     assert pod.environment["MLDIAG_PROFILER_PORT"] == (annotation or str(values["profilerPort"])).partition(",")[0]
     assert result.document["profiler"]["port"] == int(pod.environment["MLDIAG_PROFILER_PORT"])
     assert result.reported["complaints"] == {}, result.err

@@ -49,7 +49,7 @@ def variables(environment: Mapping[str, str], cached: Path) -> dict[str, str]:
 
 def of_programs() -> dict[str, str]:
     """Return what a program needs of its test's world: nothing but where it may read and write."""
-    names = ("PATH", "HOME", "TMPDIR", "TZ", "LC_ALL", "PYTHONPYCACHEPREFIX")
+    names = ("PATH", "HOME", "TMPDIR", "TZ", "LC_ALL", "PYTHONPYCACHEPREFIX", "PYTHONWARNINGS")
     return {name: os.environ[name] for name in names if name in os.environ}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 from typing import TYPE_CHECKING
 
@@ -141,7 +142,7 @@ async def test_each_part_shows_hostile_values_as_text(serve: Serve, pages: Check
     assert await page.locator("img").count() == 0
 
     linked = await pages.open(page.url.split("?")[0] + "?part=profiles&session=slow-1", width=400, scheme="dark")
-    command = f"mldiag xprof create --on local {tmp_path}/runs/hostile --open"
+    command = f"mldiag xprof create --on local {shlex.quote(f'{tmp_path}/runs/hostile')} --open"
     await expect(linked.locator(".command").filter(has_text=command)).to_be_visible()
     width = await linked.evaluate("document.documentElement.scrollWidth")
     assert width <= 400, "the page is wider than the screen"
