@@ -53,7 +53,7 @@ def main() -> int:
             runs.append(attempt(disturbance, ["-m", options.m, *tests], log))
     except KeyboardInterrupt:
         print("interrupted")
-    lines = report(runs, [str(ROOT / ".venv/bin/python"), "-m", "pytest", "-q"])
+    lines = report(runs)
     print("\n".join(lines))
     return int(any(line.startswith("red ") for line in lines) or not runs)
 
@@ -74,13 +74,14 @@ def possible(disturbances: tuple[Disturbance, ...], number: int) -> list[Disturb
 def attempt(disturbance: Disturbance, tests: list[str], log: Path) -> Run:
     """Run the tests once."""
     seed = random.randrange(1_000_000)
-    pytest = [str(python_of(disturbance.python)), "-u", "-m", "pytest", "-q", *seeded(seed), *HANGS]
-    command = disturbance.command([*pytest, "-n", str(cores()), "--dist=worksteal", *tests])
+    pytest = [str(python_of(disturbance.python)), "-u", "-m", "pytest", "-q"]
+    side_by_side = ["-n", str(cores()), "--dist=worksteal"]
+    command = disturbance.command([*pytest, *seeded(seed), *HANGS, *side_by_side, *tests])
     if folder := disturbance.variables.get("TMPDIR"):
         Path(folder).mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
         ended = subprocess.run(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, check=False)
-    run = Run(disturbance, seed, ended.returncode, log.read_text(errors="replace"))
+    run = Run(pytest, disturbance, seed, ended.returncode, log.read_text(errors="replace"))
     print(f"{disturbance.name}: {picture(run.log).tests or 'no tests'} ({log})", flush=True)
     return run
 

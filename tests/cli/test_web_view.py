@@ -20,8 +20,6 @@ from support.servers.emulator import running_emulator
 from support.servers.emulator_faults import faulty_proxy
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from mldiagnostics.store import Store
     from support.programs.command_line import CommandLine
 
@@ -44,16 +42,13 @@ def listed_runs(page: str) -> list[str]:
     return [run["key"] for run in json.loads(body_of(f"{page}api/runs"))["runs"]]
 
 
-def test_the_page_is_opened_in_a_browser_until_ctrl_c(mldiag: CommandLine, store: Store, plain_path: Path) -> None:
+def test_the_page_is_opened_in_a_browser_until_ctrl_c(mldiag: CommandLine, store: Store, opener: str) -> None:
     put_run(store, "4f6c", created=1.0)
-    browser = plain_path / "browser"
-    browser.write_text(f"#!/bin/sh\necho \"$1\" > '{mldiag.folder}/pipe'\n")
-    browser.chmod(0o755)
-    os.mkfifo(mldiag.folder / "pipe")  # a reader waits for the browser
-    env = mldiag.environment({"BROWSER": str(browser)})
+    os.mkfifo(mldiag.folder / "opened")  # a reader waits for the browser
+    env = mldiag.environment({"BROWSER": opener})
     with in_terminal([mldiag.script, "view", "--port", "0"], cwd=mldiag.folder, env=env) as program:
         program.wait_for("Ctrl-C ends it")
-        opened = (mldiag.folder / "pipe").read_text().strip()
+        opened = (mldiag.folder / "opened").read_text().strip()
         assert SHOWN.search(program.shown)[1] == opened
         eventually(lambda: listed_runs(opened))
         assert listed_runs(opened) == ["4f6c"]

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -35,7 +36,7 @@ def test_without_a_cluster_two_local_processes_are_profiled_and_read(tmp_path: P
         assert int(read[1]) > 0  # how many steps two seconds have depends on the machine
     for command in ("capture 127.0.0.1:", "runs get ", "goodput "):
         assert f"$ mldiag {command}" in done.stdout, done.stdout
-    assert f"mldiag view {tmp_path}/runs\n" in done.stdout, done.stdout
+    assert f"mldiag view {shlex.quote(f'{tmp_path}/runs')}\n" in done.stdout, done.stdout
     assert re.search(r"127\.0\.0\.1:\d+ +Captured", done.stdout), done.stdout
     assert re.search(r"goodput \d+\.\d %", done.stdout), done.stdout
     assert re.search(rf"First result after .*; its files stay in {tmp_path}", done.stderr), done.stderr

@@ -22,13 +22,13 @@ QUIET, ZONED = Disturbance("none", ""), Disturbance("zone", "", {"TESTS_TZ": "Eu
 def run(disturbance: Disturbance, *failures: str, seed: int = 7) -> Run:
     shown = [f"___ {name.rpartition('::')[2]} ___\n>   assert x\nE   assert 1 == 2\nE   more" for name in failures]
     lines = [*shown, *(f"FAILED {name} - asse..." for name in failures), f"{len(failures)} failed, 3 passed in 1.2s"]
-    return Run(disturbance, seed, int(bool(failures)), "\n".join(lines))
+    return Run(["pytest", "-q"], disturbance, seed, int(bool(failures)), "\n".join(lines))
 
 
 def test_a_red_test_is_shown_with_its_disturbances_and_how_to_repeat_it() -> None:
     runs = [run(QUIET), run(ZONED, NAMES[0], seed=4), run(QUIET, NAMES[0], NAMES[2])]
     zoned = "env TESTS_TZ=Europe/Dublin nice -n 19 pytest -q --randomly-seed=4 --hypothesis-seed=4"
-    assert report(runs, ["pytest", "-q"]) == [
+    assert report(runs) == [
         f"red in 2 of 3: {NAMES[0]} (zone, none)",
         "    assert 1 == 2",
         f"    repeat with: {zoned} {NAMES[0]}",
@@ -36,12 +36,12 @@ def test_a_red_test_is_shown_with_its_disturbances_and_how_to_repeat_it() -> Non
         "    assert 1 == 2",
         f"    repeat with: pytest -q --randomly-seed=7 --hypothesis-seed=7 {NAMES[2]}",
     ]
-    assert report(runs[:1], ["pytest"]) == ["no test was red in 1 runs"]
+    assert report(runs[:1]) == ["no test was red in 1 runs"]
 
 
 def test_a_run_that_ends_before_its_tests_is_red_and_one_without_tests_is_not() -> None:
-    runs = [Run(QUIET, 1, 4, "usage: pytest\nno such option"), Run(QUIET, 1, 5, "no tests ran")]
-    assert report(runs, ["pytest"])[:2] == ["red in 1 of 2: pytest itself (none)", "    no such option"]
+    runs = [Run([], QUIET, 1, 4, "usage: pytest\nno such option"), Run([], QUIET, 1, 5, "no tests ran")]
+    assert report(runs)[:2] == ["red in 1 of 2: pytest itself (none)", "    no such option"]
 
 
 @given(st.lists(st.lists(st.sampled_from(NAMES[::2]), unique=True)))

@@ -95,18 +95,18 @@ def test_the_check_of_an_image_passes(clean: Path, tmp_path: Path) -> None:
     assert run(clean, "-W", "error", "check.py", folder=tmp_path) == "check Completed mldiagnostics\n"
 
 
-def test_the_lines_of_the_dockerfile_install_the_wheel(wheels: dict[str, Path], tmp_path: Path) -> None:
+def test_the_lines_of_the_dockerfile_install_the_wheel(wheels: dict[str, Path], plain_path: Path) -> None:
     lines = [line.removeprefix("RUN ") for line in file_of_page("Dockerfile").splitlines() if line.startswith("RUN ")]
     assert len(lines) == 3
-    (tmp_path / "requirements.txt").touch()
-    shutil.copy(wheels["mldiagnostics"], tmp_path)
+    (plain_path / "requirements.txt").touch()
+    shutil.copy(wheels["mldiagnostics"], plain_path)
     script = "\n".join(["export PIP_NO_INDEX=1 PIP_DISABLE_PIP_VERSION_CHECK=1", *lines])
-    places = {"/tmp/": f"{tmp_path}/", "/opt/": f"{tmp_path}/opt/", "python -m": f"{sys.executable} -m"}
+    places = {"/tmp/": f"{plain_path}/", "/opt/": f"{plain_path}/opt/", "python -m": f"{sys.executable} -m"}
     for place, here in places.items():
         script = script.replace(place, here)
-    run("bash", "-euc", script, folder=tmp_path)
+    run("bash", "-euc", script, folder=plain_path)
     program = "import importlib.metadata; print(importlib.metadata.version('mldiagnostics'))"
-    installed = run(tmp_path / "opt/training/bin/python", "-c", program, folder=tmp_path)
+    installed = run(plain_path / "opt/training/bin/python", "-c", program, folder=plain_path)
     assert f"mldiagnostics-{installed.strip()}-" in wheels["mldiagnostics"].name
 
 

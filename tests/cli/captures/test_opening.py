@@ -18,12 +18,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def mldiag(tmp_path: Path) -> Iterator[CommandLine]:
+def mldiag(tmp_path: Path, opener: str) -> Iterator[CommandLine]:
     """The command line with a state and a browser of its own."""
-    browser = tmp_path / "browser"
-    browser.write_text(f'#!/bin/sh\necho "$1" >> {tmp_path}/opened\n')
-    browser.chmod(0o755)
-    mldiag = CommandLine(tmp_path, env={"XDG_STATE_HOME": str(tmp_path / "state"), "BROWSER": str(browser)})
+    mldiag = CommandLine(tmp_path, env={"XDG_STATE_HOME": str(tmp_path / "state"), "BROWSER": opener})
     yield mldiag
     for server in mldiag.document("xprof", "list", "--on", "local"):
         mldiag.run("xprof", "delete", server["name"], "--on", "local", "--yes")

@@ -22,13 +22,10 @@ LIMIT_S = 120
 
 
 @pytest.fixture
-def mldiag(tmp_path: Path) -> Iterator[CommandLine]:
+def mldiag(tmp_path: Path, opener: str) -> Iterator[CommandLine]:
     """The command line with a state, a cache and a browser of its own."""
-    browser = tmp_path / "browser"
-    browser.write_text(f'#!/bin/sh\necho "$1" >> {tmp_path}/opened\n')
-    browser.chmod(0o755)
     folders = {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    mldiag = CommandLine(tmp_path, env={**folders, "BROWSER": str(browser)})
+    mldiag = CommandLine(tmp_path, env={**folders, "BROWSER": opener})
     yield mldiag
     for server in mldiag.document("xprof", "list", "--on", "local"):
         mldiag.run("xprof", "delete", server["name"], "--on", "local", "--yes")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from support.programs.processes import Programs
 
 if TYPE_CHECKING:
-    from support.programs.processes import Programs
+    from pathlib import Path
 
 PROGRAM = """
 import logging
@@ -20,7 +21,8 @@ ENVIRONMENT = {"MLDIAG_RUN_ID": "abc", "MLDIAG_RANK": "0", "MLDIAG_NODE_NAME": "
                "OTEL_EXPORTER_OTLP_HEADERS": "authorization=hush"}  # fmt: skip
 
 
-def test_a_start_shows_what_it_resolved(programs: Programs) -> None:
+def test_a_start_shows_what_it_resolved(plain_path: Path) -> None:
+    programs = Programs(plain_path)
     ended = programs.run(PROGRAM.format(level="DEBUG"), env=ENVIRONMENT)
     run_id, directory = ended.out.split()
     lines = {line.split(": ")[1]: line for line in ended.err.splitlines() if line.startswith("run start: ")}

@@ -29,7 +29,9 @@ BEYOND_THE_SCREEN = """
   const width = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth <= width) return [];
   const all = [...document.body.querySelectorAll("*")];
-  const beyond = all.filter((each) => each.getBoundingClientRect().right > width + .5);
+  const contents = (each) => each.getBoundingClientRect().left + each.scrollWidth;
+  const right = (each) => Math.max(each.getBoundingClientRect().right, contents(each));
+  const beyond = all.filter((each) => right(each) > width + .5).reverse();
   return [`${document.documentElement.scrollWidth} > ${width}`, ...beyond.map((each) => each.outerHTML.slice(0, 120))];
 }
 """

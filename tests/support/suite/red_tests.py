@@ -13,8 +13,9 @@ NO_TESTS = 5
 
 @dataclass(frozen=True)
 class Run:
-    """One run of the tests under a disturbance."""
+    """One run of the tests under a disturbance, by the command `pytest`."""
 
+    pytest: Sequence[str]
     disturbance: Disturbance
     seed: int
     code: int
@@ -31,14 +32,14 @@ def red_tests(runs: Sequence[Run]) -> dict[str, list[Run]]:
     return dict(sorted(red.items(), key=lambda entry: (-len(entry[1]), entry[0])))
 
 
-def report(runs: Sequence[Run], pytest: Sequence[str]) -> list[str]:
+def report(runs: Sequence[Run]) -> list[str]:
     """Return a line for each red test, with its disturbances, and the command that repeats its first failure."""
     lines = []
     for test, failed in red_tests(runs).items():
         names = ", ".join(dict.fromkeys(run.disturbance.name for run in failed))
         lines.append(f"red in {len(failed)} of {len(runs)}: {test or 'pytest itself'} ({names})")
         lines.append(f"    {cause(failed[0].log, test)}")
-        again = [*pytest, *seeded(failed[0].seed), *([test] if test else [])]
+        again = [*failed[0].pytest, *seeded(failed[0].seed), *([test] if test else [])]
         lines.append(f"    repeat with: {failed[0].disturbance.shown(again)}")
     return lines or [f"no test was red in {len(runs)} runs"]
 

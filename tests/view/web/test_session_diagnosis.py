@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING
 
 import pytest
@@ -52,7 +53,7 @@ async def test_a_session_names_its_slow_host_in_words_and_in_one_picture(
     await pages.check_access(page)
 
     await page.get_by_role("button", name="other").click()
-    await expect(session).to_contain_text(f"mldiag diagnose {tmp_path}/runs/first/other")
+    await expect(session).to_contain_text(f"mldiag diagnose {shlex.quote(f'{tmp_path}/runs/first/other')}")
 
 
 async def test_a_session_that_may_be_diagnosed_is_looked_up(serve: Serve, pages: CheckedPages, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import aiohttp
 import pytest
@@ -137,11 +138,12 @@ async def test_places_in_a_request_never_reach_xprof(parameter: str, xprof: str,
     secret = tmp_path / "secret/tenant"
     secret.mkdir(parents=True)
     (secret / "host-0.xplane.pb").write_bytes(b"")
-    async with aiohttp.ClientSession() as direct, direct.get(f"{xprof}/runs?{parameter}={secret}") as response:
+    query = urlencode({parameter: str(secret)})
+    async with aiohttp.ClientSession() as direct, direct.get(f"{xprof}/runs?{query}") as response:
         assert parameter == "run_path" or await response.json() == ["tenant"], "XProf itself shows it"
     async with viewing(str(tmp_path / "runs"), xprof, tmp_path / "cache") as viewer:
-        assert await viewer.document(f"{DATA}runs?{parameter}={secret}") == ["slow"]
-        status, page, _ = await viewer.get(f"{DATA}capture_profile?service_addr=10.0.0.1:9999&{parameter}={secret}")
+        assert await viewer.document(f"{DATA}runs?{query}") == ["slow"]
+        status, page, _ = await viewer.get(f"{DATA}capture_profile?service_addr=10.0.0.1:9999&{query}")
         assert (status, "<title>XProf</title>" in page) == (200, True)
 
 
