@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import tempfile
 import time
 from itertools import count
@@ -27,9 +26,12 @@ KEPT = {
 }
 KEPT_PREFIXES = ("PYTHON", "PYTEST_", "PY_", "COVERAGE_", "HYPOTHESIS_", "TESTS_")
 CHOSEN = "TESTS_"
-ALWAYS = {"TZ": "UTC", "LC_ALL": "C.UTF-8"}
-if sys.version_info >= (3, 12):  # programs of tests fork beside their threads, and say nothing
-    ALWAYS["PYTHONWARNINGS"] = "ignore:This process:DeprecationWarning"
+ALWAYS = {
+    "TZ": "UTC",
+    "LC_ALL": "C.UTF-8",
+    # Programs of tests fork beside their threads, of which Python warns since 3.12.
+    "PYTHONWARNINGS": "ignore:This process:DeprecationWarning",
+}
 UMASK = 0o022
 MARK = f"{ambient.PREFIX}WORLD"
 """The folder of the process that hid the variables; its workers inherit it."""
@@ -48,7 +50,7 @@ def variables(environment: Mapping[str, str], cached: Path) -> dict[str, str]:
 
 
 def of_programs() -> dict[str, str]:
-    """Return what a program needs of its test's world: nothing but where it may read and write."""
+    """Return the variables that a program needs of its test's world: its folders, zone, locale and warnings."""
     names = ("PATH", "HOME", "TMPDIR", "TZ", "LC_ALL", "PYTHONPYCACHEPREFIX", "PYTHONWARNINGS")
     return {name: os.environ[name] for name in names if name in os.environ}
 
